@@ -22,6 +22,7 @@ from tables import print_head, print_tables
 from gateway import GenerationRequest, Job, Output, Result
 from gateway.domain import MAX_FILE_BYTES, PICTURE_FORMATS, PICTURE_TYPES, Attachment
 from gateway.errors import ContentPolicy, InvalidInput, NotAsOrdered, ResultUnusable, Transient
+from gateway.sandbox.kinds import ResultChecks
 from gateway.sandbox.pages import Pages
 from gateway.sandbox.pictures import Pictures
 from gateway.tasks.delivery import check_result
@@ -69,7 +70,7 @@ class Orders:
             least = {"": math.prod(map(int, (request.aspect_ratio or "0:0").split(":")))}
             picture = attrs.evolve(ENDPOINT, least_pixels=least)
             endpoint = picture if kind == "picture" else _PAPER
-            await check_result(result, request, endpoint, self.pictures)
+            await check_result(result, request, endpoint, ResultChecks(self.pictures))
         except (InvalidInput, Transient) as error:
             return end, str(error)
         except (NotAsOrdered, ResultUnusable, ContentPolicy) as error:

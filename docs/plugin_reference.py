@@ -13,7 +13,7 @@ import plugin_limits
 
 import gateway
 from gateway import errors, testing, vendors
-from gateway.domain.description import CAPABILITIES
+from gateway.domain.capabilities import DECLARED
 from gateway.domain.eip3009 import Network
 from gateway.domain.records import Log
 from gateway.errors import ProviderError
@@ -94,9 +94,11 @@ def page() -> str:
         *(_class(kind.__name__, kind) for kind in (Log, Network)),
         _CAPABILITIES,
         _capabilities(),
+        "A declaration of your own may use these kinds and units:",
+        f"{_names(_constants(names))}.\n",
         plugin_limits.table(),
         "## Functions\n",
-        _functions({name: thing for name, thing in names.items() if name not in kinds}),
+        _functions({k: v for k, v in names.items() if inspect.isfunction(v)}),
         "## Errors\n",
         "[plugins.md](plugins.md#errors) explains the errors of providers:",
         f"{_documented({k: v for k, v in raised.items() if issubclass(v, ProviderError)})}.\n",
@@ -134,10 +136,15 @@ def _documented(things: dict[str, Any]) -> str:
     return _names(name for name, thing in things.items() if _doc(name, thing))
 
 
+def _constants(names: dict[str, Any]) -> list[str]:
+    """Return the public names of neither classes nor functions."""
+    return [k for k, v in names.items() if not (inspect.isclass(v) or inspect.isfunction(v))]
+
+
 def _capabilities() -> str:
     lines = [
         f"- `{one.name}` ({_names(one.required_fields)}): {one.about} {one.result}"
-        for one in CAPABILITIES.values()
+        for one in DECLARED.values()
     ]
     return "\n".join((*lines, ""))
 
@@ -197,7 +204,7 @@ def _body(kind: type) -> list[ast.stmt]:
 def _method(name: str, node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
     if not ast.get_docstring(node):
         raise Undocumented(f"{name}.{node.name} has no docstring")
-    is_property = any(ast.unparse(one) == "property" for one in node.decorator_list)
+    is_property = any(ast.unparse(one).endswith("property") for one in node.decorator_list)
     if is_property and node.returns is not None:
         return f"{node.name}: {ast.unparse(node.returns)}"
     return _signature(node)

@@ -16,8 +16,11 @@ if TYPE_CHECKING:
     from gateway.contracts.payment_methods import *
     from gateway.contracts.payments import *
     from gateway.contracts.providers import *
+    from gateway.domain.capabilities import *
+    from gateway.domain.kinds import *
     from gateway.domain.offers import *
     from gateway.domain.records import *
+    from gateway.domain.units import *
     from gateway.errors import *
     from gateway.plugins.hookspecs import hookimpl
     from gateway.running.gateway import Gateway
@@ -28,6 +31,15 @@ if TYPE_CHECKING:
     from gateway.web.front.current import current_gateway
 
 __all__ = [
+    "DATA",
+    "DOCUMENT_FILE",
+    "KILOCHARACTERS",
+    "MEGAPIXEL",
+    "PAGE",
+    "PICTURES",
+    "PICTURE_FILE",
+    "SECOND",
+    "TEXT",
     "AccountProblem",
     "Alarm",
     "Answer",
@@ -38,6 +50,7 @@ __all__ = [
     "CallReverted",
     "Callbacks",
     "Cancelling",
+    "Capability",
     "Chain",
     "ChainUnavailable",
     "Challenge",
@@ -52,14 +65,17 @@ __all__ = [
     "EventReader",
     "EventType",
     "ExecutionError",
+    "FileKind",
     "Gateway",
     "GenerationRequest",
     "Handle",
     "HandleLost",
+    "InSandbox",
     "InvalidInput",
     "InvalidPayment",
     "Job",
     "JobFailed",
+    "Limit",
     "Link",
     "LinkDead",
     "MethodPayment",
@@ -77,6 +93,7 @@ __all__ = [
     "Polling",
     "PriceStep",
     "Probing",
+    "Prompt",
     "Proof",
     "Provider",
     "Quote",
@@ -84,6 +101,7 @@ __all__ = [
     "Receipt",
     "Refused",
     "Result",
+    "ResultKind",
     "ResultMissing",
     "ResultUnusable",
     "Sandbox",
@@ -105,6 +123,8 @@ __all__ = [
     "Transient",
     "TxFailed",
     "TxNotFound",
+    "Unit",
+    "UnitPrice",
     "UnsignedBatch",
     "UnsignedTransaction",
     "Validating",

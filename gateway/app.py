@@ -221,7 +221,7 @@ async def _read_installation(parts: _Assembly) -> _Installation:
 
 def _make_gateway(parts: _Assembly, installation: _Installation) -> Gateway:
     store, settings = parts.store, parts.context.settings
-    output_store = open_outputs(settings, installation.file_secret)
+    output_store = open_outputs(settings, installation.file_secret, parts.catalog.media_types)
     notifications = TaskNotifications()
     announcer = Announcer(wakes=store.wakes, notifications=notifications)
     workers = _make_workers(parts, output_store, announcer.ended)

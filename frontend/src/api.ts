@@ -9,6 +9,7 @@ export interface Output {
   bytes: number;
   width?: number;
   height?: number;
+  seconds?: number;
 }
 
 export interface Task {

@@ -21,9 +21,11 @@ export async function showOutputs(task: Task): Promise<HTMLElement[]> {
   const outputs = task.result?.outputs ?? [];
   const text = task.result?.text;
   const parts = outputs.filter((one) => one.url && one.mimeType.startsWith("image/")).map(picture);
+  parts.push(...outputs.filter((one) => one.url && /^(audio|video)\//.test(one.mimeType)).map(player));
   const file = outputs.at(-1);
   if (text !== null && text !== undefined)
     parts.push(file?.mimeType === "application/json" ? json(text, file) : await markdown(text, outputs));
+  else if (!parts.length && file?.url) parts.push(h("p", { class: "tools" }, file.mimeType, download(file)));
   else if (outputs.length && !outputs.some((one) => one.url)) parts.push(h("p", { class: "message" }, EXPIRED));
   return parts;
 }
@@ -42,6 +44,17 @@ function picture(output: Output): HTMLElement {
     { class: "stage bought" },
     h("img", { src: source, alt, width: String(output.width), height: String(output.height) }),
     h("figcaption", {}, size, h("a", { href: source, download: "", class: "button" }, "Download")),
+  );
+}
+
+function player(output: Output): HTMLElement {
+  const source = reach(output.url!);
+  const length = output.seconds ? `${output.seconds.toFixed(1)} s, ` : "";
+  return h(
+    "figure",
+    { class: "stage bought" },
+    h(output.mimeType.startsWith("video/") ? "video" : "audio", { src: source, controls: "" }),
+    h("figcaption", {}, `${length}${Math.ceil(output.bytes / 1000)} KB`, h("a", { href: source, download: "", class: "button" }, "Download")),
   );
 }
 

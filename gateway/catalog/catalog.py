@@ -1,8 +1,9 @@
 """The catalogue: endpoints by slug, with the operator's changes, provider and plugin."""
 
+import functools
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeVar, cast
 
 import attrs
@@ -20,9 +21,11 @@ from gateway.catalog.pricing import (
 from gateway.catalog.upstream import CLOSE_S, Upstream
 from gateway.contracts import Clock, Provider
 from gateway.contracts.store import EarlierPrice, EndpointChange
-from gateway.domain import Endpoint
+from gateway.domain import PAGE, Capability, Endpoint, FileKind
+from gateway.domain.built_in import KNOWN_FORMATS
 from gateway.domain.costs import find_losses
 from gateway.errors import AccountProblem, NotFound, SettingsError
+from gateway.outputs.keys import MediaTypes
 from gateway.settings import EndpointOverride
 from gateway.store import SqlStore
 from gateway.store.endpoint_changes import changes_after
@@ -68,6 +71,18 @@ class Registered:
         if self.endpoint.prices_pages:
             return True
         return self.endpoint.counts_pages and not self.upstream.traits.limits_pages
+
+    def reads_file(self, kind: FileKind) -> bool:
+        """Whether the gateway reads a file of this kind before payment."""
+        price = self.endpoint.unit_price
+        is_priced = price is not None and price.unit.measure in kind.measures
+        has_pages = PAGE.measure in kind.measures
+        return kind.is_always_read or is_priced or (has_pages and self.counts_pages)
+
+    @functools.cached_property
+    def reads_files(self) -> bool:
+        """Whether the gateway reads any file of its requests before payment."""
+        return any(map(self.reads_file, self.endpoint.file_kinds))
 
     @property
     def open_circuit(self) -> CircuitBreaker | None:
@@ -127,6 +142,11 @@ class Catalog:
         self._slots = slots
         self._redactor = redactor
         self._registered: dict[str, Registered] = {}
+        # Those of plugins, by name.
+        self.capabilities: Mapping[str, Capability] = {}
+        # Every `output_format` that an endpoint may offer.
+        self.output_formats = KNOWN_FORMATS
+        self.media_types = MediaTypes()
         # Each endpoint as in the settings file, without live changes.
         self._configured: dict[str, Registered] = {}
         # Time of the newest live change in Unix seconds, if any.
@@ -135,6 +155,12 @@ class Catalog:
         # Cached results of `cached` by name, and when the next model retires (Unix seconds).
         self._cache: dict[str, object] = {}
         self._cached_until = math.inf
+
+    def declare(self, capabilities: Iterable[Capability]) -> None:
+        """Add the capabilities of plugins."""
+        self.capabilities = {one.name: one for one in capabilities}
+        own = (value for one in self.capabilities.values() for value in one.output_formats)
+        self.output_formats = tuple(dict.fromkeys((*KNOWN_FORMATS, *own)))
 
     def register(self, endpoint: Endpoint, provider: Provider, plugin: str) -> None:
         """Put an endpoint on sale unless the operator has switched it off.

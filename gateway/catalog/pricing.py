@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 import attrs
 import structlog
 
-from gateway.domain import Endpoint, PriceStep, dollars, usdc
+from gateway.domain import Endpoint, PriceStep, UnitPrice, dollars, usdc
 from gateway.domain.costs import Sale, find_losses
 from gateway.errors import SettingsError
 from gateway.settings import EndpointOverride
@@ -85,11 +85,15 @@ def set_cost(endpoint: Endpoint, cost_micros: int) -> Endpoint:
         )
         for step in endpoint.price_steps
     )
+    unit_price = endpoint.unit_price
+    if unit_price is not None:
+        unit_price = attrs.evolve(unit_price, cost_micros=None)
     return attrs.evolve(
         endpoint,
         cost_micros=cost_micros,
         price_steps=steps,
         page_cost_micros=None,
+        unit_price=unit_price,
         cost_checked=None,
     )
 
@@ -103,8 +107,16 @@ def scale_prices(endpoint: Endpoint, price_units: int) -> Endpoint:
     per_page = endpoint.price_per_page
     if per_page is not None:
         per_page = -(-per_page * price_units // endpoint.price_units)
+    unit_price = endpoint.unit_price
+    if unit_price is not None:
+        each = -(-unit_price.price_units * price_units // endpoint.price_units)
+        unit_price = attrs.evolve(unit_price, price_units=each)
     return attrs.evolve(
-        endpoint, price_units=price_units, price_steps=steps, price_per_page=per_page
+        endpoint,
+        price_units=price_units,
+        price_steps=steps,
+        price_per_page=per_page,
+        unit_price=unit_price,
     )
 
 
@@ -113,6 +125,8 @@ def more_prices(endpoint: Endpoint) -> dict[str, int]:
     prices = {_name_of(step): step.price_units for step in endpoint.price_steps}
     if endpoint.price_per_page is not None:
         prices[_EACH_PAGE] = endpoint.price_per_page
+    if endpoint.unit_price is not None:
+        prices[_each(endpoint.unit_price)] = endpoint.unit_price.price_units
     return prices
 
 
@@ -129,7 +143,15 @@ def set_prices(endpoint: Endpoint, chosen: Prices) -> Endpoint:
     per_page = scaled.price_per_page
     if per_page is not None:
         per_page = chosen.more.get(_EACH_PAGE, per_page)
-    return attrs.evolve(scaled, price_steps=steps, price_per_page=per_page)
+    by_unit = scaled.unit_price
+    if by_unit is not None:
+        units = chosen.more.get(_each(by_unit), by_unit.price_units)
+        by_unit = attrs.evolve(by_unit, price_units=units)
+    return attrs.evolve(scaled, price_steps=steps, price_per_page=per_page, unit_price=by_unit)
+
+
+def _each(price: UnitPrice) -> str:
+    return f"each {price.unit.name}"
 
 
 def _name_of(step: PriceStep) -> str:

@@ -3,27 +3,42 @@
 Nothing here accesses the chain, the disk or a vendor.
 """
 
-from gateway.domain.offers import (
-    ASPECT_RATIOS,
+from gateway.domain import built_in as _built_in
+from gateway.domain.capabilities import (
     DOCUMENT_EXTRACTION,
     DOCUMENT_FORMATS,
     DOCUMENT_PARSING,
     IMAGE_EDITING,
+    OUTPUT_FORMATS,
+    TEXT_TO_IMAGE,
+    Capability,
+    Prompt,
+)
+from gateway.domain.kinds import (
+    DATA,
+    DOCUMENT_FILE,
+    MAX_PICTURE_PIXELS,
+    MIN_PICTURE_SIDE,
+    PICTURE_FILE,
+    PICTURE_FORMATS,
+    PICTURE_TYPES,
+    PICTURES,
+    TEXT,
+    FileKind,
+    InSandbox,
+    Limit,
+    ResultKind,
+)
+from gateway.domain.offers import (
+    ASPECT_RATIOS,
     MAX_ATTEMPTS,
     MAX_CALLBACK_CHARS,
     MAX_FILE_BYTES,
     MAX_FILE_NAME_CHARS,
-    MAX_PICTURE_PIXELS,
     MAX_PROMPT_CHARS,
-    MIN_PICTURE_SIDE,
-    OUTPUT_FORMATS,
     PAYER_SIGNATURE,
-    PICTURE_FORMATS,
-    PICTURE_TYPES,
     QUOTE_LIFE_S,
-    TEXT_TO_IMAGE,
     TX_HASH,
-    USDC_DECIMALS,
     Attachment,
     Choice,
     Endpoint,
@@ -35,8 +50,6 @@ from gateway.domain.offers import (
     PriceStep,
     Result,
     Traits,
-    dollars,
-    usdc,
 )
 from gateway.domain.records import (
     NO_ADDRESS,
@@ -57,4 +70,15 @@ from gateway.domain.records import (
     Task,
     TaskStatus,
     Transfer,
+)
+from gateway.domain.units import (
+    KILOCHARACTERS,
+    MEGAPIXEL,
+    PAGE,
+    SECOND,
+    USDC_DECIMALS,
+    Unit,
+    UnitPrice,
+    dollars,
+    usdc,
 )

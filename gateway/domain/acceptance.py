@@ -1,8 +1,8 @@
 """Acceptance of results: compares a provider's result with the order, before the task completes.
 
-`CAPABILITIES` (`gateway.domain.description`) names one function here for each capability. Each
-takes the offer, the request and the result, and returns the result as it is kept. They raise
-`NotAsOrdered` for a result that was not ordered, and `ResultUnusable` for one that cannot be kept.
+Declarations of capabilities (`built_in`) name these functions as `accept`. Each takes the offer,
+the request and the result, and returns the result as it is kept. They raise `NotAsOrdered` for a
+result that was not ordered, and `ResultUnusable` for one that cannot be kept.
 """
 
 import math
@@ -13,8 +13,9 @@ import attrs
 import msgspec
 
 from gateway.domain.extraction import read_schema
+from gateway.domain.kinds import PICTURE_TYPES
 from gateway.domain.mismatches import find_mismatch, has_values
-from gateway.domain.offers import PICTURE_TYPES, Endpoint, GenerationRequest, Output, Result
+from gateway.domain.offers import Endpoint, GenerationRequest, Output, Result
 from gateway.domain.words import has_words
 from gateway.errors import NotAsOrdered, ResultUnusable
 
@@ -34,11 +35,9 @@ _RATIO = re.compile(r"([1-9][0-9]{0,3}):([1-9][0-9]{0,3})")
 _LONG_RATIO = 16 / 9
 
 
-def accept_anything(endpoint: Endpoint, request: GenerationRequest, result: Result) -> Result:  # noqa: ARG001 - one signature
-    """Accept any result that is not empty, for a capability that the gateway does not know."""
-    if not result.outputs and result.text is None:
-        raise ResultUnusable("The provider returned nothing.")
-    return result
+def accept(endpoint: Endpoint, request: GenerationRequest, result: Result) -> Result:
+    """Compare a checked result with the order, as its capability declares."""
+    return endpoint.declaration.accept(endpoint, request, result)
 
 
 def accept_pictures(endpoint: Endpoint, request: GenerationRequest, result: Result) -> Result:

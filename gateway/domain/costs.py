@@ -1,6 +1,8 @@
 """Margins: price and cost of the most expensive request at each price of an endpoint."""
 
+import itertools
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import attrs
 
@@ -41,8 +43,8 @@ class Sale:
 def worst_sales(endpoint: Endpoint) -> Iterator[Sale]:
     """Yield the most expensive request at each price of the endpoint."""
     for resolution in endpoint.resolution.values or (None,):
-        for pages in _worst_pages(endpoint):
-            request = GenerationRequest(resolution=resolution, pages=pages)
+        for pages, counted in itertools.product(_worst_pages(endpoint), _ends(endpoint)):
+            request = GenerationRequest(resolution=resolution, pages=pages, **counted)
             yield Sale(
                 price_units=endpoint.price_of(request),
                 cost_micros=endpoint.cost_of(request),
@@ -66,3 +68,15 @@ def _worst_pages(endpoint: Endpoint) -> Sequence[int | None]:
     if endpoint.price_per_page is not None:
         begins.add(2)
     return sorted({begin - 1 for begin in begins if 1 < begin <= last} | {last})
+
+
+def _ends(endpoint: Endpoint) -> Sequence[dict[str, Any]]:
+    """Return the fields of requests with the fewest and the most units of a price by unit."""
+    if endpoint.unit_price is None:
+        return [{}]
+    unit, most = endpoint.unit_price.unit, endpoint.unit_price.most
+    size = most * unit.size
+    return [
+        {},
+        {"prompt": "x" * size} if unit.of == "prompt" else {"measured": {unit.measure: size}},
+    ]

@@ -1,18 +1,21 @@
 """Endpoints on sale, buyers' requests, and providers' results."""
 
 import datetime as dt
+import functools
 import hashlib
 import json
 import math
 import re
 import warnings
-from collections.abc import Mapping
-from decimal import Decimal, InvalidOperation
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import attrs
 
-USDC_DECIMALS = 6
+from gateway.domain.capabilities import Capability, declaration_of
+from gateway.domain.kinds import DATA, PICTURE_FILE, PICTURES, FileKind
+from gateway.domain.units import PAGE, Unit, UnitPrice
 
 # After Base64 decoding. Spec §8: "about 7.5 MB".
 MAX_FILE_BYTES = 7_500_000
@@ -39,27 +42,10 @@ QUOTE_LIFE_S = 300
 # The first attempt and three automatic retries, spec §8.
 MAX_ATTEMPTS = 4
 
-# Both lists: spec §2.1.
+# Spec §2.1.
 ASPECT_RATIOS = ("1:1", "4:3", "3:4", "16:9", "9:16")
-OUTPUT_FORMATS = ("png", "jpg", "webp")
 
-# `output_format` of parsed documents: Markdown alone, or with its pages as JSON.
-DOCUMENT_FORMATS = ("markdown", "json")
-TEXT_TO_IMAGE = "text-to-image"
-IMAGE_EDITING = "image-editing"
-DOCUMENT_PARSING = "document-parsing"
-DOCUMENT_EXTRACTION = "document-extraction"
-
-# Limits of a picture to edit. Vendors refuse smaller ones, and decoding larger ones would take too
-# much memory before payment. Phones take pictures of 12 or 24 megapixels.
-MIN_PICTURE_SIDE = 64
-MAX_PICTURE_PIXELS = 25_000_000
-
-# The file extensions of such a picture, and the required format of its bytes.
-PICTURE_FORMATS = {".png": "png", ".jpg": "jpg", ".jpeg": "jpg", ".webp": "webp"}
-
-# The media types of pictures by their `output_format`.
-PICTURE_TYPES = {"png": "image/png", "jpg": "image/jpeg", "webp": "image/webp"}
+_NOTHING: Mapping[str, float] = MappingProxyType({})
 
 # The pixels, width times height, that a resolution promises if the provider declares no others.
 # Each lies between the smallest size that any vendor sells as this resolution and the largest that
@@ -70,38 +56,6 @@ LEAST_PIXELS = {"1K": 580_000, "2K": 2_300_000, "4K": 7_900_000}
 def is_slug(text: str) -> bool:
     """Whether a text may be an endpoint's slug."""
     return len(text) <= _MAX_SLUG_CHARS and _SLUG.fullmatch(text) is not None
-
-
-def usdc(amount: str) -> int:
-    """Convert a decimal USDC amount to units of 10⁻⁶ USDC: `usdc("0.02") == 20_000`.
-
-    Raises `ValueError` if the amount is not positive or has more than 6 decimals.
-    """
-    try:
-        units = Decimal(amount).scaleb(USDC_DECIMALS)
-    except InvalidOperation:
-        raise ValueError(f"{amount!r} is not a USDC amount such as 0.02") from None
-    if not units.is_finite() or units <= 0 or units != units.to_integral_value():
-        raise ValueError(f"{amount!r} is not a positive USDC amount of at most 6 decimals")
-    return int(units)
-
-
-def dollars(amount: str) -> int:
-    """Convert a cost in US dollars to units of 10⁻⁶ dollars: `dollars("0.04") == 40_000`.
-
-    Unlike a price, a cost may be 0. Raises `ValueError` for a negative amount, or more than 6
-    decimals.
-    """
-    try:
-        is_zero = Decimal(amount) == 0
-    except InvalidOperation:
-        raise ValueError(f"{amount!r} is not an amount of US dollars such as 0.04") from None
-    try:
-        return 0 if is_zero else usdc(amount)
-    except ValueError:
-        raise ValueError(
-            f"{amount!r} is not an amount of US dollars of at most 6 decimals"
-        ) from None
 
 
 @attrs.frozen(kw_only=True)
@@ -154,6 +108,8 @@ class Endpoint:
     # Units per page of a document. `price_units` is then the minimum price, and the price of a file
     # whose pages cannot be counted. Needs `max_pages`.
     price_per_page: int | None = None
+    # A price for each second, 1,000 characters or megapixel.
+    unit_price: UnitPrice | None = None
     # The operator's cost of one generation, in 10⁻⁶ US dollars, if known.
     cost_micros: int | None = None
     # The operator's cost of one page, if the vendor bills pages.
@@ -180,6 +136,15 @@ class Endpoint:
     max_pages: int | None = None
     # Seconds per attempt, including the time to wait for a job.
     timeout_s: float = 300.0
+    # Set by the catalog if a plugin has registered the capability.
+    declared: Capability | None = attrs.field(default=None, repr=False, eq=False)
+
+    @functools.cached_property
+    def declaration(self) -> Capability:
+        """The declaration of its capability."""
+        if self.declared is not None and self.declared.name == self.capability:
+            return self.declared
+        return declaration_of(self.capability)
 
     @property
     def retires_at(self) -> float:
@@ -192,6 +157,9 @@ class Endpoint:
         """Return the price of one request, in units of 10⁻⁶ USDC."""
         steps = [step.price_units for step in self.price_steps if step.holds_for(request)]
         price_units = steps[-1] if steps else self.price_units
+        if self.unit_price is not None:
+            measured = request.measure(self.unit_price.unit)
+            price_units = max(price_units, self.unit_price.price_of(measured))
         return max(price_units, (self.price_per_page or 0) * (request.pages or 0))
 
     def cost_of(self, request: "GenerationRequest") -> int | None:
@@ -199,6 +167,9 @@ class Endpoint:
 
         A document whose pages are not counted costs one page.
         """
+        if self.unit_price is not None and self.unit_price.cost_micros is not None:
+            amount = self.unit_price.amount_of(request.measure(self.unit_price.unit))
+            return amount * self.unit_price.cost_micros
         if self.page_cost_micros is not None:
             return self.page_cost_micros * (request.pages or 1)
         steps = [step.cost_micros for step in self.price_steps if step.holds_for(request)]
@@ -221,29 +192,42 @@ class Endpoint:
         return by_steps or self.price_per_page is not None
 
     @property
+    def prices_file(self) -> bool:
+        """Whether the price depends on the content of the buyer's file."""
+        return self.prices_pages or (
+            self.unit_price is not None and self.unit_price.unit.of == "file"
+        )
+
+    @property
     def edits_pictures(self) -> bool:
         """Whether a request carries a picture, which is checked before payment."""
-        return self.capability == IMAGE_EDITING
+        return PICTURE_FILE in self.declaration.files
 
     @property
     def sells_pictures(self) -> bool:
         """Whether the result is a picture, which the gateway checks and converts."""
-        return self.capability in (TEXT_TO_IMAGE, IMAGE_EDITING)
+        return PICTURES in self.declaration.results
+
+    @property
+    def extracts_data(self) -> bool:
+        """Whether the result is a JSON object."""
+        return self.declaration.results == (DATA,)
 
     @property
     def formats(self) -> tuple[str, ...]:
         """The values that `output_format` may have for this capability."""
-        return DOCUMENT_FORMATS if self.capability == DOCUMENT_PARSING else OUTPUT_FORMATS
-
-    @property
-    def extracts_data(self) -> bool:
-        """Whether the prompt asks for data in a document, and the result is a JSON object."""
-        return self.capability == DOCUMENT_EXTRACTION
+        return self.declaration.output_formats
 
     @property
     def reads_prompt(self) -> bool:
-        """Whether a prompt changes the result. A parsed document is always the whole one."""
-        return self.capability != DOCUMENT_PARSING or "prompt" in self.required_fields
+        """Whether a prompt changes the result."""
+        return self.declaration.prompt.use != "absent" or "prompt" in self.required_fields
+
+    @property
+    def file_kinds(self) -> Sequence[FileKind]:
+        """The kinds of file that a request may carry, in the order of `file_extensions`."""
+        kinds = map(self.declaration.file_kind, self.file_extensions)
+        return list({kind.name: kind for kind in kinds}.values())
 
     @property
     def takes_file(self) -> bool:
@@ -285,10 +269,18 @@ class GenerationRequest:
     callback_url: str | None = attrs.field(default=None, repr=False)
     # Pages of the attachment, if the endpoint counts pages and the attachment has pages.
     pages: int | None = None
+    # Other measures of the attachment by name, such as "seconds".
+    measured: Mapping[str, float] = attrs.field(default=_NOTHING, hash=False)
+
+    def measure(self, unit: Unit) -> float:
+        """Return how much of a unit's measure the request has; 0 if that is not known."""
+        if unit.of == "prompt":
+            return len(self.prompt)
+        return self.pages or 0 if unit == PAGE else self.measured.get(unit.measure, 0)
 
     def fingerprint(self, slug: str) -> str:
         """Return a SHA-256 (hex) that is equal for equal requests."""
-        sent = attrs.filters.exclude("attachment", "pages", "callback_url")
+        sent = attrs.filters.exclude("attachment", "pages", "measured", "callback_url")
         facts: dict[str, Any] = attrs.asdict(self, filter=sent)
         facts["slug"] = slug
         if self.attachment is not None:
@@ -309,6 +301,8 @@ class Output:
     # Both in pixels.
     width: int | None = None
     height: int | None = None
+    # Of sound or video.
+    seconds: float | None = None
 
 
 @attrs.frozen(kw_only=True)

@@ -178,6 +178,7 @@ class StoredOutput:
     sha256: str
     width: int | None = None
     height: int | None = None
+    seconds: float | None = None
 
 
 @attrs.frozen(kw_only=True)

@@ -14,7 +14,7 @@ from itsdangerous import BadSignature, Signer
 from gateway.contracts.outputs import OutputStoreUnavailable, StoredFile
 from gateway.domain import Output, Result, StoredOutput, StoredResult
 from gateway.errors import NotFound
-from gateway.outputs.keys import is_ours, key_of, outputs_of, task_of
+from gateway.outputs.keys import MediaTypes, is_ours, outputs_of, task_of
 from gateway.store.disk import FOLDER_MODE, private_opener
 
 # A link is valid for at least this time after the poll that returned it.
@@ -30,8 +30,9 @@ _BATCH = 100
 class DiskOutputs:
     """Outputs in one folder, with a subfolder per lease. Implements `contracts.OutputStore`."""
 
-    def __init__(self, folder: Path, secret: str) -> None:
+    def __init__(self, folder: Path, secret: str, types: MediaTypes | None = None) -> None:
         self._folder = folder
+        self.types = types or MediaTypes()
         # Whether the folder itself is known to survive a power cut.
         self._is_rooted = False
         self._signer = Signer(secret, salt="files", digest_method=hashlib.sha256)
@@ -53,7 +54,7 @@ class DiskOutputs:
         self._make_folder(path)
         stored = []
         for number, output in enumerate(outputs):
-            key = key_of(folder, number, output)
+            key = self.types.key_of(folder, number, output)
             _write_whole(self._folder / key, output.data)
             stored.append(describe_output(key, output))
         # Sync the parent folder last: on most file systems, syncing the files already made it
@@ -163,6 +164,7 @@ def describe_output(key: str, output: Output) -> StoredOutput:
         sha256=hashlib.sha256(output.data).hexdigest(),
         width=output.width,
         height=output.height,
+        seconds=output.seconds,
     )
 
 

@@ -6,22 +6,12 @@ part of it comes from a buyer or a provider.
 
 import re
 
-from gateway.domain import Output, Result
+from gateway.domain import DATA, PICTURES, TEXT, Output, Result, ResultKind
 
-_ENDINGS = {
-    "image/png": "png",
-    "image/jpeg": "jpg",
-    "image/webp": "webp",
-    "text/markdown": "md",
-    "text/plain": "txt",
-    "application/json": "json",
-    "application/pdf": "pdf",
-}
-_KINDS = {ending: media_type for media_type, ending in _ENDINGS.items()}
-# Browsers only display these types. Others might be executed.
-_INLINE = ("png", "jpg", "webp")
+# A file that is being written, and one of an unknown type.
+_RESERVED = ("partial", "bin")
 _LEASED = re.compile(r"(.+)-[0-9a-f]{16}")
-_OURS = re.compile(r"[0-9]+\.[a-z]+")
+_OURS = re.compile(r"[0-9]+\.[a-z0-9]+")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -40,11 +30,6 @@ def outputs_of(result: Result) -> list[Output]:
     return outputs
 
 
-def key_of(folder: str, number: int, output: Output) -> str:
-    """Return the key of an output in a folder; numbers start at 0."""
-    return f"{folder}/{number}.{_ENDINGS.get(output.media_type, 'bin')}"
-
-
 def is_ours(file_name: str) -> bool:
     """Whether a file may have been written by the gateway, completely or partially."""
     return bool(_OURS.fullmatch(file_name))
@@ -57,14 +42,53 @@ def task_of(key: str) -> str:
     return match[1] if match else folder
 
 
-def headers_of(key: str) -> dict[str, str]:
-    """Return the headers of an output: its media type, and a file name for saving it."""
-    number, _, ending = key.rpartition("/")[2].partition(".")
-    kind = _KINDS.get(ending, "application/octet-stream")
-    name = f"{_UNSAFE.sub('', task_of(key))}-{int(number) + 1}.{ending}"
-    use = "inline" if ending in _INLINE else "attachment"
-    return {
-        "Content-Type": f"{kind}; charset=utf-8" if kind.startswith("text/") else kind,
-        "Content-Disposition": f'{use}; filename="{name}"',
-        "Cache-Control": "private, max-age=3600, immutable",
-    }
+class MediaTypes:
+    """Media types of outputs and their file extensions: the core's, and those of plugins' kinds.
+
+    An output of any other type is saved as `.bin`, and served as bytes.
+    """
+
+    core_kinds = (PICTURES, TEXT, DATA)
+
+    def __init__(self) -> None:
+        self._endings: dict[str, str] = {}
+        self._types: dict[str, str] = {}
+        self._inline: set[str] = set()
+        for kind in self.core_kinds:
+            self.add(kind)
+
+    def add(self, kind: ResultKind) -> None:
+        """Add the media types of a kind."""
+        for media_type, ending in kind.media_types.items():
+            self._endings[media_type] = ending
+            # Of two types with one extension, it names the first.
+            self._types.setdefault(ending, media_type)
+            if kind.is_inline:
+                self._inline.add(ending)
+
+    def find_clash(self, kind: ResultKind) -> str | None:
+        """Return a sentence about a type that already has another extension or use, if any."""
+        for media_type, ending in kind.media_types.items():
+            known = self._endings.get(media_type, ending), self._types.get(ending, media_type)
+            if known != (ending, media_type) or ending in _RESERVED:
+                return f"the extension {ending!r} of {media_type} is taken or not the usual one"
+            if media_type in self._endings and (ending in self._inline) != kind.is_inline:
+                return f"another kind has {media_type} with another is_inline"
+        return None
+
+    def key_of(self, folder: str, number: int, output: Output) -> str:
+        """Return the key of an output in a folder; numbers start at 0."""
+        return f"{folder}/{number}.{self._endings.get(output.media_type, 'bin')}"
+
+    def headers_of(self, key: str) -> dict[str, str]:
+        """Return the headers of an output: its media type, and a file name for saving it."""
+        number, _, ending = key.rpartition("/")[2].partition(".")
+        kind = self._types.get(ending, "application/octet-stream")
+        name = f"{_UNSAFE.sub('', task_of(key))}-{int(number) + 1}.{ending}"
+        # Browsers only display these types. Others might be executed.
+        use = "inline" if ending in self._inline else "attachment"
+        return {
+            "Content-Type": f"{kind}; charset=utf-8" if kind.startswith("text/") else kind,
+            "Content-Disposition": f'{use}; filename="{name}"',
+            "Cache-Control": "private, max-age=3600, immutable",
+        }

@@ -19,7 +19,7 @@ from gateway.contracts import (
 )
 from gateway.contracts.parts import Part
 from gateway.contracts.payment_methods import PaymentMethod
-from gateway.domain import Endpoint
+from gateway.domain import Capability, Endpoint
 from gateway.settings import Settings
 from gateway.telemetry.spans import OpenSpan
 
@@ -44,6 +44,16 @@ def register_settings(register: Callable[[str, type], None]) -> None:
     The class may check its values in a method `validate(settings)`, which returns a mapping of
     fields to whether their values are valid, or raises `SettingsError`. Plugins of the gateway
     itself may use the prefix "".
+    """
+
+
+@hookspec
+def register_capabilities(register: Callable[[Capability], None], settings: Settings) -> None:
+    """Declare a kind of generation: call `register(capability)` once for each.
+
+    Endpoints of any plugin may name it; `register_endpoints` is called afterwards. Validation, the
+    402, documents, tools, pages and commands derive from the declaration. The gateway leaves out a
+    plugin with a name that another plugin, or the gateway itself, declares.
     """
 
 

@@ -33,6 +33,7 @@ from gateway.contracts.payment_methods import PaymentMethod
 from gateway.errors import SettingsError, text_of
 from gateway.installed import entry_points
 from gateway.plugins import hookspecs
+from gateway.plugins.capability_offers import capability_offer
 from gateway.plugins.installed import BUNDLED, find_disabled, find_section
 from gateway.plugins.loaded import Hooks, LoadedPlugin
 from gateway.plugins.page_values import hold_unread, refuse_off_page
@@ -293,12 +294,13 @@ class PluginManager:
         self._catalog = catalog = Catalog(
             settings.endpoints, now=now, slots=settings.workers, redactor=redactor
         )
-        found = self._take_once(
-            "register_endpoints",
-            endpoint_offer,
-            lambda slug, _: (f"Slug {slug}",),
-            settings=settings,
-        )
+        declare = partial(capability_offer, catalog.media_types)
+        hook, claims = "register_capabilities", lambda name, _: (f"Capability {name}",)
+        offered = self._take_once(hook, declare, claims, settings=settings)
+        catalog.declare(capability for _, capability in offered)
+        offer = partial(endpoint_offer, capabilities=catalog.capabilities)
+        hook, claims = "register_endpoints", lambda slug, _: (f"Slug {slug}",)
+        found = self._take_once(hook, offer, claims, settings=settings)
         for plugin, (endpoint, provider) in found:
             catalog.register(endpoint, provider, plugin.name)
         hold_unread(catalog, settings, self.sections())

@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
@@ -13,14 +13,14 @@ from gateway.contracts.payment_methods import PaymentMethod
 from gateway.contracts.payments import split_header_name
 from gateway.domain import (
     ASPECT_RATIOS,
-    DOCUMENT_EXTRACTION,
-    IMAGE_EDITING,
     MAX_PROMPT_CHARS,
-    PICTURE_FORMATS,
+    PAGE,
+    Capability,
     Choice,
     Endpoint,
     PriceStep,
     Traits,
+    UnitPrice,
 )
 from gateway.domain.description import missing_fields, way_to_require
 from gateway.domain.offers import SLUG_RULE, is_slug
@@ -29,10 +29,7 @@ from gateway.settings import SectionOffer, Settings, names_of, variable
 
 X402_HEADER = "X-PAYMENT"
 _HEADER_CLAIM = "Payment header "
-_CAPABILITY = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
-# The gateway itself processes these requests, and needs their fields. For other capabilities, the
-# test kit reports which fields agents expect.
-_READ_BY_US = (IMAGE_EDITING, DOCUMENT_EXTRACTION)
+CAPABILITY_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _PREFIX = re.compile(r"[a-z][a-z0-9_]*[a-z0-9]")
 # A header, optionally with the scheme of its value.
 _HEADER = re.compile(r"[A-Za-z0-9-]+(: [A-Za-z0-9-]+)?")
@@ -70,14 +67,17 @@ class Offers:
         self.taken[name] = offered
 
 
-def endpoint_offer(endpoint: Endpoint, provider: Provider) -> tuple[str, tuple[Endpoint, Provider]]:
-    """Return the slug and the arguments that the plugin registered.
+def endpoint_offer(
+    endpoint: Endpoint, provider: Provider, capabilities: Mapping[str, Capability] | None = None
+) -> tuple[str, tuple[Endpoint, Provider]]:
+    """Return the slug, the endpoint with the declaration of its capability, and the provider.
 
-    Raises `RegistrationMistake` with a sentence that names the slug and the mistake, `TypeError`
-    for an object that is not an `Endpoint`.
+    `capabilities` are those of plugins by name. Raises `RegistrationMistake` with a sentence that
+    names the slug and the mistake, `TypeError` for an object that is not an `Endpoint`.
     """
     if not isinstance(endpoint, Endpoint):
         raise TypeError(f"it registers a {type(endpoint).__name__}, not a gateway.Endpoint")
+    endpoint = attrs.evolve(endpoint, declared=(capabilities or {}).get(endpoint.capability))
     mistake = next(chain(_mistakes_in(endpoint), _mistakes_of(provider)), None)
     if mistake is not None:
         raise RegistrationMistake(f"endpoint {endpoint.slug!r}: {mistake}")
@@ -220,11 +220,16 @@ def _mistakes_in(endpoint: Endpoint) -> Iterator[str]:
         text = getattr(endpoint, name)
         if not isinstance(text, str) or not text.strip():
             yield f"{name} is empty"
-    if not _CAPABILITY.fullmatch(endpoint.capability):
+    if not CAPABILITY_NAME.fullmatch(endpoint.capability):
         yield f"capability {endpoint.capability!r} is not spelled like text-to-image"
     yield from _mistakes_in_fields(endpoint)
     yield from _mistakes_in_prices(endpoint)
-    for name, allowed in (("aspect_ratio", ASPECT_RATIOS), ("output_format", endpoint.formats)):
+    choices = {
+        "aspect_ratio": ASPECT_RATIOS,
+        "output_format": endpoint.formats,
+        "resolution": endpoint.declaration.resolutions or endpoint.resolution.values,
+    }
+    for name, allowed in choices.items():
         choice: Choice = getattr(endpoint, name)
         for value in choice.values:
             if value not in allowed:
@@ -238,6 +243,8 @@ def _mistakes_in_prices(endpoint: Endpoint) -> Iterator[str]:
             yield f"price_units {price!r} is no whole number; write gateway.usdc('0.02')"
     if endpoint.price_per_page is not None:
         yield from _mistakes_in_page_price(endpoint)
+    if endpoint.unit_price is not None:
+        yield from _mistakes_in_unit_price(endpoint, endpoint.unit_price)
     for step in endpoint.price_steps:
         yield from _mistakes_in_step(step, endpoint)
 
@@ -277,15 +284,49 @@ def _mistakes_in_fields(endpoint: Endpoint) -> Iterator[str]:
     if "fileBase64" in endpoint.required_fields and not endpoint.takes_file:
         yield "it requires a file, but file_extensions is empty"
     missing = missing_fields(endpoint)
-    if missing and endpoint.capability in _READ_BY_US:
+    if missing and endpoint.declaration.is_strict:
         yield f"{endpoint.capability} needs {way_to_require(missing)}"
-    if endpoint.edits_pictures:
-        endings = endpoint.file_extensions
-        if ".png" not in endings or not set(endings) <= set(PICTURE_FORMATS):
-            known = ", ".join(PICTURE_FORMATS)
-            yield f"{IMAGE_EDITING} takes pictures: file_extensions are .png and any of {known}"
-        if endpoint.counts_pages:
-            yield "a picture has no pages: leave max_pages, min_pages and price_per_page out"
+    if endpoint.takes_file:
+        yield from _mistakes_in_files(endpoint)
+
+
+def _mistakes_in_files(endpoint: Endpoint) -> Iterator[str]:
+    kinds, endings = endpoint.declaration.files, set(endpoint.file_extensions)
+    if not kinds:
+        if endpoint.declaration.is_strict:
+            yield f"{endpoint.capability} takes no file"
+        return
+    known = [ending for kind in kinds for ending in kind.endings]
+    needed = [kind.needed_ending for kind in kinds if kind.needed_ending]
+    is_open = not all(kind.endings for kind in kinds)
+    if not endings.issuperset(needed) or not (is_open or endings <= set(known)):
+        named = " and ".join(kind.plural or f"{kind.name} files" for kind in kinds)
+        first = "".join(f"{ending} and " for ending in needed)
+        yield (
+            f"{endpoint.capability} takes {named}: file_extensions are {first}any of "
+            f"{', '.join(known)}"
+        )
+    if endpoint.counts_pages and not any(
+        PAGE.measure in one.measures for one in endpoint.file_kinds
+    ):
+        kind = endpoint.file_kinds[0].name
+        yield f"a {kind} has no pages: leave max_pages, min_pages and price_per_page out"
+
+
+def _mistakes_in_unit_price(endpoint: Endpoint, price: UnitPrice) -> Iterator[str]:
+    if not isinstance(price, UnitPrice):
+        yield f"unit_price {price!r} is no gateway.UnitPrice"
+    if not all(_is_whole(one) and one > 0 for one in (price.price_units, price.step, price.most)):
+        yield "unit_price needs whole numbers of 1 or more"
+    unit = price.unit
+    if unit == PAGE:
+        yield "unit_price counts no pages: write price_per_page"
+    if unit not in endpoint.declaration.units:
+        names = ", ".join(one.name for one in endpoint.declaration.units)
+        yield f"unit_price is for each {unit.name}, but {endpoint.capability} is priced by: {names}"
+    kinds = endpoint.file_kinds
+    if unit.of == "file" and not (kinds and all(unit.measure in one.measures for one in kinds)):
+        yield f"unit_price counts {unit.measure}, which its files do not have"
 
 
 def _mistakes_in_limits(endpoint: Endpoint) -> Iterator[str]:

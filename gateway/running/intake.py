@@ -2,13 +2,14 @@
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import attrs
 
 from gateway.concurrency.threads import Threads
-from gateway.domain import GenerationRequest
+from gateway.domain import DOCUMENT_FILE, PICTURE_FILE, Attachment, FileKind, GenerationRequest
 from gateway.sandbox.fair_share import FairShare, Shares
+from gateway.sandbox.kinds import FileReaders
 from gateway.sandbox.pages import Pages
 from gateway.sandbox.pictures import SentPictures
 
@@ -23,25 +24,25 @@ class CheckedFiles:
     """Requests whose file passed the check, by client address."""
 
     _now: Callable[[], float] = time.monotonic
-    # Time of the check, and the pages of the file. Oldest first.
-    _passed: OrderedDict[tuple[str, str], tuple[float, int | None]] = attrs.field(
-        factory=OrderedDict, init=False
+    # Time of the check, and the pages and measures of the file. Oldest first.
+    _passed: OrderedDict[tuple[str, str], tuple[float, int | None, Mapping[str, float]]] = (
+        attrs.field(factory=OrderedDict, init=False)
     )
 
     def find(self, address: str, slug: str, sent: GenerationRequest) -> GenerationRequest | None:
-        """Return the request with its page count, or None if it must be checked.
+        """Return the request with its file's measures, or None if it must be checked.
 
         Per address, so that response times do not reveal other clients' files.
         """
-        checked_at, pages = self._passed.get((address, sent.fingerprint(slug)), (None, None))
-        if checked_at is None or self._now() - checked_at > _TTL_S:
+        passed = self._passed.get((address, sent.fingerprint(slug)))
+        if passed is None or self._now() - passed[0] > _TTL_S:
             return None
-        return attrs.evolve(sent, pages=pages)
+        return attrs.evolve(sent, pages=passed[1], measured=passed[2])
 
     def add(self, address: str, slug: str, checked: GenerationRequest) -> None:
         """Remember a request that passed."""
         key = address, checked.fingerprint(slug)
-        self._passed[key] = self._now(), checked.pages
+        self._passed[key] = self._now(), checked.pages, checked.measured
         self._passed.move_to_end(key)
         if len(self._passed) > _MAX_CHECKED:
             self._passed.popitem(last=False)
@@ -64,6 +65,15 @@ CHECKS = Shares(
 )
 
 
+@attrs.frozen
+class ReadFile:
+    """A file as providers get it, and what a price may count."""
+
+    attachment: Attachment
+    pages: int | None = None
+    measured: Mapping[str, float] = attrs.field(factory=dict)
+
+
 @attrs.define
 class Intake:
     """Limited resources for bodies and files that are not paid yet."""
@@ -75,9 +85,24 @@ class Intake:
     checked_files: CheckedFiles = attrs.field(factory=CheckedFiles)
     pages: Pages = attrs.field(factory=Pages)
     sent_pictures: SentPictures = attrs.field(factory=SentPictures)
+    # Files of plugins' kinds.
+    files: FileReaders = attrs.field(factory=FileReaders)
+
+    async def read_file(
+        self, kind: FileKind, attachment: Attachment, *, most_bytes: int
+    ) -> ReadFile:
+        """Identify and measure a file before payment; raises as `FileReaders.read` does."""
+        if kind == DOCUMENT_FILE:
+            return ReadFile(attachment, await self.pages.count(attachment))
+        if kind == PICTURE_FILE:
+            right, pixels = await self.sent_pictures.read(attachment, most_bytes=most_bytes)
+            return ReadFile(right, measured={"pixels": pixels})
+        read, measured = await self.files.read(kind, attachment, most_bytes)
+        return ReadFile(read, measured=measured)
 
     async def close(self) -> None:
         """Stop the threads and child processes."""
         self.pages.close()
         self.sent_pictures.close()
+        self.files.close()
         self.bodies.close()

@@ -93,14 +93,15 @@ class Pictures:
         """
         if not result.outputs:
             raise ContentPolicy("The provider returned no picture for this prompt.")
-        checked = [await self._check(output, output_format or "") for output in result.outputs]
+        checked = [await self.check_one(output, output_format or "") for output in result.outputs]
         return attrs.evolve(result, outputs=tuple(checked))
 
     def close(self) -> None:
         """End the checking process; the next picture starts another."""
         self._sandbox.close()
 
-    async def _check(self, output: Output | Link, wanted: str) -> Output:
+    async def check_one(self, output: Output | Link, wanted: str) -> Output:
+        """Like `check`, for one picture; `wanted` is its format, or empty."""
         if isinstance(output, Link):
             raise TypeError("A link is fetched before it is checked.")
         if not output.data or len(output.data) > MAX_PICTURE_BYTES:
@@ -156,9 +157,15 @@ class SentPictures:
         correctly. Raises `InvalidInput` with a message for the buyer, and `ExecutionError` if the
         sandbox fails.
         """
+        return (await self.read(attachment, most_bytes=most_bytes))[0]
+
+    async def read(
+        self, attachment: Attachment, *, most_bytes: int = MAX_FILE_BYTES
+    ) -> tuple[Attachment, int]:
+        """Like `put_right`; also return the pixels, width times height."""
         limits = (MIN_PICTURE_SIDE, MAX_PICTURE_PIXELS, min(most_bytes, MAX_FILE_BYTES))
         try:
-            found, data = await self._sandbox.call_parts(attachment.data, *map(str, limits))
+            found, data, pixels = await self._sandbox.call_parts(attachment.data, *map(str, limits))
         except SandboxRefusal as error:
             raise InvalidInput(str(error)) from None
         except SandboxEnded as error:
@@ -170,7 +177,7 @@ class SentPictures:
         if PICTURE_FORMATS.get(extension) != kind:
             name = _NAMES[kind]
             raise InvalidInput(f"The name of the file ends in {extension}, but it is a {name}.")
-        return attrs.evolve(attachment, data=data) if data else attachment
+        return attrs.evolve(attachment, data=data) if data else attachment, int(pixels)
 
     def close(self) -> None:
         """End the decoding process; the next picture starts another."""

@@ -50,13 +50,14 @@ def load_decoders() -> None:
         put_right(file.getvalue(), "1", "1", str(_MEGA))
         file = io.BytesIO()
         Image.new("RGB", (1, 1)).save(file, name)
-        assert put_right(file.getvalue(), "1", "1", str(_MEGA)) == (kind.encode(), b"")  # noqa: S101
+        plain = put_right(file.getvalue(), "1", "1", str(_MEGA))
+        assert plain == (kind.encode(), b"", b"1")  # noqa: S101
 
 
 def put_right(
     data: bytes, least_side: str, most_pixels: str, most_bytes: str
-) -> tuple[bytes, bytes]:
-    """Return the format of a buyer's picture (png, jpg or webp), and new bytes if it was not plain.
+) -> tuple[bytes, bytes, bytes]:
+    """Return format (png, jpg or webp), new bytes if it was not plain, and pixels of a picture.
 
     One with more than `most_bytes` is not plain. Decodes all of it, but only after checking its
     size. Raises `SandboxRefusal` with a message for
@@ -66,12 +67,14 @@ def put_right(
         with Image.open(io.BytesIO(data), formats=list(KINDS)) as image:
             kind = _SENT_KINDS[image.format or ""]
             _check_size(image, int(least_side), int(most_pixels))
+            pixels = b"%d" % (image.width * image.height)
             # Decode all of it, to detect truncation.
             image.load()
             if _is_plain(image, kind, data) and len(data) <= int(most_bytes):
-                return kind.encode(), b""
+                return kind.encode(), b"", pixels
             options = (*_own_options(image), *_OPTIONS[kind])
-            return kind.encode(), _encode(_plain_copy(image), kind, options, int(most_bytes))
+            encoded = _encode(_plain_copy(image), kind, options, int(most_bytes))
+            return kind.encode(), encoded, pixels
     except (SandboxRefusal, MemoryError):
         raise
     except Exception:  # noqa: BLE001 - a decoder may raise anything

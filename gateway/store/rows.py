@@ -184,6 +184,7 @@ def _make_output(facts: dict[str, Any]) -> StoredOutput:
         # A provider reports them, so they may be floats.
         width=int(width) if width is not None else None,
         height=int(height) if height is not None else None,
+        seconds=facts.get("seconds"),
     )
 
 
@@ -244,6 +245,9 @@ def dump_request(request: GenerationRequest) -> str:
     """Serialize a request as JSON, without the file's bytes and the callback URL."""
     facts = {name: getattr(request, name) for name in _REQUEST_FIELDS}
     facts["file_name"] = request.attachment.name if request.attachment else None
+    if not request.measured:
+        # Earlier releases do not know this field.
+        del facts["measured"]
     return json.dumps(facts)
 
 

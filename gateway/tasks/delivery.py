@@ -17,10 +17,10 @@ from gateway.domain import (
     Output,
     Result,
 )
-from gateway.domain.description import accept
+from gateway.domain.acceptance import accept
 from gateway.errors import LinkDead, NotAsOrdered, ResultUnusable
 from gateway.sandbox import SandboxLost
-from gateway.sandbox.pictures import Pictures
+from gateway.sandbox.kinds import ResultChecks
 from gateway.tasks.resources import Resources
 from gateway.telemetry import signals
 
@@ -86,7 +86,7 @@ class Delivery:
         Raises as `check_result` does, and `WriteFailed` if the sandbox keeps failing.
         """
         return await self.resources.retry_write(
-            lambda: check_result(result, self.lease.request, endpoint, self.resources.pictures),
+            lambda: check_result(result, self.lease.request, endpoint, self.resources.results),
             self.lease.task_id,
             on=SandboxLost,
         )
@@ -144,17 +144,16 @@ def has_links(result: Result) -> bool:
 
 
 async def check_result(
-    result: Result, request: GenerationRequest, endpoint: Endpoint, pictures: Pictures
+    result: Result, request: GenerationRequest, endpoint: Endpoint, checks: ResultChecks
 ) -> Result:
-    """Return a result as it is sold: pictures are decoded, and everything is as ordered.
+    """Return a result as it is sold: outputs are checked by their kind, and all is as ordered.
 
-    Raises what `Pictures.check` and `accept` raise. A `NotAsOrdered` states whether the vendor
-    reported the result as free.
+    Raises what `ResultChecks.check` and the declaration's `accept` raise. A `NotAsOrdered` states
+    whether the vendor reported the result as free.
     """
     try:
-        if endpoint.sells_pictures:
-            result = await pictures.check(result, request.output_format)
-        if len(result.text or "") < _SHORT_CHARS and not endpoint.extracts_data:
+        result = await checks.check(result, request, endpoint)
+        if len(result.text or "") < _SHORT_CHARS and not endpoint.declaration.accepts_slowly:
             return accept(endpoint, request, result)
         return await asyncio.to_thread(accept, endpoint, request, result)
     except NotAsOrdered as error:

@@ -12,7 +12,7 @@ import structlog
 from gateway.catalog.catalog import Catalog
 from gateway.contracts import Clock, OutputStore
 from gateway.outputs.downloads import Downloader
-from gateway.sandbox.pictures import Pictures
+from gateway.sandbox.kinds import ResultChecks
 from gateway.store.tasks import SqlQueue
 from gateway.tasks.shortage import Shortages
 from gateway.tasks.timing import TaskTiming
@@ -106,7 +106,7 @@ class Resources:
     timing: TaskTiming = attrs.field(factory=TaskTiming)
     spans: Spans = attrs.field(factory=Spans)
     fetching: asyncio.Semaphore = attrs.field(factory=lambda: asyncio.Semaphore(_FETCHES))
-    pictures: Pictures = attrs.field(factory=Pictures)
+    results: ResultChecks = attrs.field(factory=ResultChecks)
     # Downloads the outputs that providers return as links.
     links: Downloader = attrs.field(factory=Downloader)
     shortages: Shortages = attrs.field(
@@ -114,9 +114,9 @@ class Resources:
     )
 
     async def close(self) -> None:
-        """Close connections, and end the process that checks pictures."""
+        """Close connections, and end the processes that check results."""
         await self.links.close()
-        self.pictures.close()
+        self.results.close()
 
     async def retry_write(
         self,

@@ -7,7 +7,7 @@ import hashlib
 import ipaddress
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypedDict, TypeVar
 
 import attrs
@@ -15,7 +15,6 @@ import msgspec
 
 from gateway.domain import (
     ASPECT_RATIOS,
-    DOCUMENT_FORMATS,
     MAX_CALLBACK_CHARS,
     MAX_FILE_BYTES,
     MAX_FILE_NAME_CHARS,
@@ -28,6 +27,7 @@ from gateway.domain import (
     Endpoint,
     GenerationRequest,
 )
+from gateway.domain.built_in import KNOWN_FORMATS
 from gateway.errors import PayloadTooLarge, ValidationError
 
 # A fixed limit, because the recursion limit differs between Python versions.
@@ -184,18 +184,21 @@ def _brackets_outside_strings(data: bytes) -> Iterator[bytes]:
         is_in_string ^= len(parts) % 2 == 0
 
 
-def read(kind: type[Body], data: bytes) -> Body:
-    """Parse a body without type conversion; ignore unknown fields. Raises `ValidationError`."""
+def read(kind: type[Body], data: bytes, formats: Sequence[str] = KNOWN_FORMATS) -> Body:
+    """Parse a body without type conversion; ignore unknown fields. Raises `ValidationError`.
+
+    `formats`: the values that `output_format` may have at any endpoint.
+    """
     envelope = _read_object(data, _DECODERS[kind])
     for name in _REQUIRED[kind]:
         if envelope.get(name) is None:
             raise ValidationError(f"{name} is missing.")
     body = kind(**{_FIELD_NAMES.get(name, name): value for name, value in envelope.items()})
-    _check_specification(body)
+    _check_specification(body, formats)
     return body
 
 
-def _check_specification(body: GenerationBody) -> None:
+def _check_specification(body: GenerationBody, formats: Sequence[str]) -> None:
     """Raise `ValidationError` for a body that violates spec §2.1 or §2.2."""
     if isinstance(body, DirectBody):
         if not _TX_HASH.fullmatch(body.tx_hash):
@@ -208,7 +211,7 @@ def _check_specification(body: GenerationBody) -> None:
         raise ValidationError("prompt must have 1 to 10,000 characters.")
     for name, value, allowed in (
         ("aspect_ratio", body.aspect_ratio, ASPECT_RATIOS),
-        ("output_format", body.output_format, (*OUTPUT_FORMATS, *DOCUMENT_FORMATS)),
+        ("output_format", body.output_format, formats),
     ):
         if value is not None and value not in allowed:
             raise ValidationError(f"{name} must be one of: {', '.join(allowed)}.")
@@ -328,9 +331,11 @@ def _choose(name: str, value: str | None, choice: Choice) -> str | None:
 
 def _choose_format(value: str | None, endpoint: Endpoint) -> str | None:
     """Like `_choose`; ignore a picture's format where no picture results (spec §2.1 allows it)."""
+    if value is None:
+        return endpoint.output_format.default
     if value in OUTPUT_FORMATS and value not in endpoint.formats:
         value = None
-    if value in DOCUMENT_FORMATS and value not in endpoint.output_format.values:
+    elif value not in OUTPUT_FORMATS and value not in endpoint.output_format.values:
         raise ValidationError(f"This endpoint does not offer the output_format {value}.")
     return _choose("output_format", value, endpoint.output_format)
 

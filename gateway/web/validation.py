@@ -6,6 +6,7 @@ record is looked up (`Payments.find_or_buy`).
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 from typing import TypeVar
 
 import attrs
@@ -13,8 +14,7 @@ import structlog
 
 from gateway.catalog.catalog import Registered
 from gateway.concurrency.awaiting import EagerStart
-from gateway.domain import Endpoint, GenerationRequest
-from gateway.domain.extraction import read_schema
+from gateway.domain import Endpoint, GenerationRequest, UnitPrice
 from gateway.errors import (
     ExecutionError,
     GatewayError,
@@ -53,8 +53,9 @@ def _check_callback(gateway: Gateway, url: str) -> None:
 async def decode(gateway: Gateway, kind: type[_Body], data: bytes) -> _Body:
     """Decode a body, a large one in a thread; raises `ValidationError`."""
     if len(data) <= SMALL_BODY_BYTES:
-        return bodies.read(kind, data)
-    return await gateway.intake.bodies.run(bodies.read, kind, data)
+        return bodies.read(kind, data, gateway.catalog.output_formats)
+    formats = gateway.catalog.output_formats
+    return await gateway.intake.bodies.run(bodies.read, kind, data, formats)
 
 
 async def decode_generation(
@@ -121,9 +122,11 @@ async def check_request(
     else:
         # This hashes the file.
         generation = await gateway.intake.bodies.run(bodies.request_of, body, endpoint)
-    if endpoint.extracts_data:
-        _check_schema(generation.prompt)
-    if registered.counts_pages or endpoint.edits_pictures or upstream.validating:
+    if (check := endpoint.declaration.prompt.check) is not None and endpoint.reads_prompt:
+        _check_prompt(check, generation.prompt)
+    if endpoint.unit_price is not None:
+        _check_amount(endpoint.unit_price, generation)
+    if registered.reads_files or upstream.validating:
         generation = await _check_by_provider(gateway, generation, registered, address)
     if body.callback_url is None:
         return generation
@@ -152,12 +155,23 @@ async def _check_by_provider(
         raise ExecutionError("The request cannot be checked now. Try again later.") from error
 
 
-def _check_schema(prompt: str) -> None:
-    """Raise `ValidationError` for a prompt that begins as JSON but is no usable JSON Schema."""
+def _check_prompt(check: Callable[[str], object], prompt: str) -> None:
+    """Raise `ValidationError` for a prompt that the declaration of a capability refuses."""
     try:
-        read_schema(prompt)
+        check(prompt)
     except ValueError as error:
         raise ValidationError(str(error)) from None
+
+
+def _check_amount(price: UnitPrice, generation: GenerationRequest) -> None:
+    """Raise `ValidationError` for more units than the endpoint sells, as far as they are known."""
+    if generation.measure(price.unit) <= price.most * price.unit.size:
+        return
+    of = f"The {price.unit.of}"
+    amount = generation.measure(price.unit) / price.unit.size
+    raise ValidationError(
+        f"{of} has {amount:,.10g} {price.unit.plural}; this endpoint takes up to {price.most:,}."
+    )
 
 
 async def _validate_in_turn(
@@ -180,20 +194,26 @@ async def _validate_in_turn(
 async def _validate(
     gateway: Gateway, generation: GenerationRequest, registered: Registered
 ) -> GenerationRequest:
-    """Count the pages, put the picture right, and check the provider's rules."""
+    """Read the file by its kind, and check the provider's rules."""
     endpoint, attachment = registered.endpoint, generation.attachment
-    if registered.counts_pages and attachment is not None:
-        pages = await gateway.intake.pages.count(attachment)
-        if pages is not None and endpoint.max_pages is not None and pages > endpoint.max_pages:
-            raise InvalidInput(
-                f"The document has {pages:,} pages; "
-                f"this endpoint takes up to {endpoint.max_pages:,}."
+    if attachment is not None:
+        kind = endpoint.declaration.file_kind(attachment.extension)
+        if registered.reads_file(kind):
+            read = await gateway.intake.read_file(
+                kind, attachment, most_bytes=endpoint.max_picture_bytes
             )
-        generation = attrs.evolve(generation, pages=pages)
-    if endpoint.edits_pictures and attachment is not None:
-        attachment = await gateway.intake.sent_pictures.put_right(
-            attachment, most_bytes=endpoint.max_picture_bytes
-        )
-        generation = attrs.evolve(generation, attachment=attachment)
+            _check_pages(endpoint, read.pages)
+            generation = attrs.evolve(
+                generation, attachment=read.attachment, pages=read.pages, measured=read.measured
+            )
+            if endpoint.unit_price is not None:
+                _check_amount(endpoint.unit_price, generation)
     await registered.upstream.validate(generation, endpoint)
     return generation
+
+
+def _check_pages(endpoint: Endpoint, pages: int | None) -> None:
+    if pages is not None and endpoint.max_pages is not None and pages > endpoint.max_pages:
+        raise InvalidInput(
+            f"The document has {pages:,} pages; this endpoint takes up to {endpoint.max_pages:,}."
+        )

@@ -147,6 +147,8 @@ def _write_output(output: StoredOutput, link: str | None) -> dict[str, Any]:
     }
     if output.width is not None:
         shown |= {"width": output.width, "height": output.height}
+    if output.seconds is not None:
+        shown["seconds"] = output.seconds
     return shown
 
 

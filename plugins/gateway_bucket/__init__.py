@@ -29,5 +29,5 @@ def open_outputs(settings: "Settings", secret: str, disk: "DiskOutputs") -> "Out
     from gateway_bucket.outputs import BucketOutputs  # noqa: PLC0415
 
     bucket = settings.section("", BucketSettings).bucket(settings.outputs_url)
-    outputs = BucketOutputs(bucket, secret)
+    outputs = BucketOutputs(bucket, secret, disk.types)
     return outputs if settings.database_url else BucketWithFallback(outputs, disk)

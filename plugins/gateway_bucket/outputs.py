@@ -14,7 +14,7 @@ from gateway.contracts.outputs import OutputStoreUnavailable, StoredFile
 from gateway.domain import Output, Result, StoredOutput, StoredResult
 from gateway.errors import NotFound
 from gateway.outputs.disk import describe_output
-from gateway.outputs.keys import headers_of, is_ours, key_of, outputs_of, task_of
+from gateway.outputs.keys import MediaTypes, is_ours, outputs_of, task_of
 from gateway_bucket.settings import Bucket
 
 # The prefix of an output's key if it is in a bucket.
@@ -36,8 +36,9 @@ class BucketOutputs:
     outputs that its own database does not know. obstore is imported at first use.
     """
 
-    def __init__(self, bucket: Bucket, secret: str) -> None:
+    def __init__(self, bucket: Bucket, secret: str, types: MediaTypes | None = None) -> None:
         own = hashlib.sha256(b"outputs of " + secret.encode()).hexdigest()[:16]
+        self._types = types or MediaTypes()
         self._bucket = bucket
         self._prefix = f"{bucket.prefix}/{own}" if bucket.prefix else own
         self._obstore: Any = None
@@ -46,13 +47,13 @@ class BucketOutputs:
     async def save(self, folder: str, result: Result) -> StoredResult:
         """Store outputs durably with their hashes; text becomes a separate output."""
         stored = [
-            await self.put(key_of(folder, number, output), output)
+            await self.put(self._types.key_of(folder, number, output), output)
             for number, output in enumerate(outputs_of(result))
         ]
         return StoredResult(outputs=tuple(stored), text=result.text)
 
     async def put(self, name: str, output: Output) -> StoredOutput:
-        """Store one output under a key of `key_of`, and return its database record.
+        """Store one output under a key of `MediaTypes.key_of`, and return its database record.
 
         Raises `OutputStoreUnavailable`.
         """
@@ -61,7 +62,11 @@ class BucketOutputs:
             # No multipart upload: the parts of an aborted one would stay, and no listing shows
             # them.
             await obstore.put_async(
-                store, path, output.data, attributes=headers_of(name), use_multipart=False
+                store,
+                path,
+                output.data,
+                attributes=self._types.headers_of(name),
+                use_multipart=False,
             )
         return await asyncio.to_thread(describe_output, SCHEME + path, output)
 

@@ -24,6 +24,14 @@ _ENDINGS = {
     "text/html": "html",
     "application/json": "json",
     "application/pdf": "pdf",
+    "audio/mpeg": "mp3",
+    "audio/wav": "wav",
+    "audio/flac": "flac",
+    "audio/ogg": "ogg",
+    "audio/mp4": "m4a",
+    "audio/midi": "mid",
+    "video/mp4": "mp4",
+    "video/webm": "webm",
 }
 _OTHER_ENDING = "bin"
 SLUG = re.compile(r"(?=.{1,64}$)[a-z0-9]+(?:[-._][a-z0-9]+)*")

@@ -10,7 +10,7 @@ from gateway.contracts import Cancelling, Polling
 from gateway.domain import Endpoint, GenerationRequest, Handle, Link, Output, Result
 from gateway.errors import RateLimited, SubmitUncertain, Transient
 from gateway.outputs.downloads import Downloader
-from gateway.sandbox.pictures import Pictures
+from gateway.sandbox.kinds import ResultChecks
 from gateway.settings import Settings
 from gateway.tasks.delivery import check_result
 
@@ -39,7 +39,7 @@ class Generator:
 
     # What the vendors see as the task's id.
     task_id: str
-    pictures: Pictures = attrs.field(factory=Pictures)
+    results: ResultChecks = attrs.field(factory=ResultChecks)
     links: Downloader = attrs.field(factory=Downloader)
 
     @classmethod
@@ -51,7 +51,7 @@ class Generator:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self.pictures.close()
+        self.results.close()
         await self.links.close()
 
     async def generate(self, registered: Registered, request: GenerationRequest) -> Result:
@@ -96,7 +96,7 @@ class Generator:
             for one in result.outputs
         ]
         whole = attrs.evolve(result, outputs=tuple(outputs))
-        whole = await check_result(whole, request, endpoint, self.pictures)
+        whole = await check_result(whole, request, endpoint, self.results)
         made = tuple(one for one in whole.outputs if isinstance(one, Output))
         if not made and whole.text is None:
             raise ValueError("The provider returned nothing.")

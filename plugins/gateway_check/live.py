@@ -23,10 +23,6 @@ from gateway_check.generating import Generator, describe_cost, write_bill
 from gateway_check.live_files import smallest_file
 from gateway_vendors.shapes import Shapes, record_shapes
 
-# Harmless prompts, which pass every vendor's content filter.
-_QUESTION = "What does the page say?"
-_PROMPT = "A small red boat on a calm sea"
-
 live_option = click.option(
     "--live",
     metavar="[SLUG]",
@@ -164,7 +160,7 @@ def cheapest_request(endpoint: Endpoint) -> GenerationRequest:
     """Return the request with the lowest price at an endpoint."""
     resolutions = endpoint.resolution.values or (None,)
     plain = GenerationRequest(
-        prompt=_choose_prompt(endpoint),
+        prompt=endpoint.declaration.prompt.cheapest,
         aspect_ratio=endpoint.aspect_ratio.default
         or next(iter(endpoint.aspect_ratio.values), None),
         output_format=endpoint.output_format.default,
@@ -173,12 +169,6 @@ def cheapest_request(endpoint: Endpoint) -> GenerationRequest:
     )
     requests = [attrs.evolve(plain, resolution=resolution) for resolution in resolutions]
     return min(requests, key=endpoint.price_of)
-
-
-def _choose_prompt(endpoint: Endpoint) -> str:
-    if endpoint.extracts_data:
-        return _QUESTION
-    return "" if endpoint.takes_file and endpoint.max_pages else _PROMPT
 
 
 def _describe(outputs: Sequence[Output], text: str | None) -> str:

@@ -3,7 +3,8 @@
 import struct
 import zlib
 
-from gateway.domain import Attachment, Endpoint
+from gateway.domain import DOCUMENT_FILE, PICTURE_FILE, Attachment, Endpoint
+from gateway.domain.description import sample_file
 from gateway.errors import SettingsError
 
 # Pixels; some vendors refuse smaller pictures.
@@ -14,6 +15,9 @@ def smallest_file(endpoint: Endpoint) -> Attachment:
     """Return the smallest file that the endpoint takes: one page of PDF, a picture, or a line."""
     files = {".pdf": _pdf(), ".png": _png(), ".txt": b"A small red boat.\n"}
     ending = next((one for one in files if one in endpoint.file_extensions), "")
+    is_ours = any(kind in (DOCUMENT_FILE, PICTURE_FILE) for kind in endpoint.file_kinds)
+    if not is_ours and (sample := sample_file(endpoint)):
+        return Attachment(name=sample[0], data=sample[1])
     if not ending:
         raise SettingsError(
             f"{endpoint.slug} takes no PDF, PNG or text, and there is no other file to try it with."

@@ -128,7 +128,7 @@ async def _ask_price(gateway: Gateway, registered: Registered, call: ToolCall) -
     check_size(asked.body, size_bytes, endpoint)
     if asked.url is not None:
         quote = gateway.quote(endpoint, bodies.request_without_file(asked.body, endpoint))
-        if not endpoint.prices_pages:
+        if not endpoint.prices_file:
             # The price is known, so the file is not fetched before there is a payment.
             return _ask(gateway, call, quote, None)
     body = await _fetch(gateway, asked, call.incoming)

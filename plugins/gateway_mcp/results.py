@@ -1,4 +1,4 @@
-"""A task as the result of a tool: text, links, and small pictures inline."""
+"""A task as the result of a tool: text, links, and small pictures and sounds inline."""
 
 import asyncio
 import base64
@@ -33,7 +33,7 @@ async def show_task(
     """Return a task as the result of a tool.
 
     `structuredContent` is the body of `GET /api/task/{taskId}` with its text cut. The first text is
-    the same without a document's text, which comes second. If there are small pictures,
+    the same without a document's text, which comes second. If there are small pictures or sounds,
     `admit_pictures` is called once to ask whether the result may contain them.
     """
     body = show_with(gateway, task, links)
@@ -80,10 +80,10 @@ async def _write_outputs(
     admit_pictures: Callable[[], bool],
     left: int,
 ) -> list[dict[str, Any]]:
-    """Return a link to each output that is not deleted, and the pictures that fit into `left`."""
+    """Return a link to each output that is not deleted, and the media that fit into `left`."""
     linked = list(zip(outputs, map(_link, outputs, links), strict=False))
     left -= len(json.dumps([link for _, link in linked]))
-    chosen = _choose_pictures([output for output, _ in linked], left)
+    chosen = _choose_media([output for output, _ in linked], left)
     if chosen and not admit_pictures():
         chosen = set()
     until = asyncio.get_running_loop().time() + gateway.timing.pictures_s
@@ -91,16 +91,16 @@ async def _write_outputs(
     for output, link in linked:
         content.append(link)
         if output.key in chosen:
-            content += await _write_picture(gateway, output, until)
+            content += await _write_media(gateway, output, until)
     return content
 
 
-def _choose_pictures(outputs: Sequence[StoredOutput], left: int) -> set[str]:
-    """Return the keys of pictures that fit into a number of characters, in Base64."""
+def _choose_media(outputs: Sequence[StoredOutput], left: int) -> set[str]:
+    """Return the keys of pictures and sounds that fit into a number of characters, in Base64."""
     chosen: set[str] = set()
     for output in outputs:
         chars = _BLOCK_CHARS + 4 * math.ceil(output.size_bytes / 3)
-        if chars <= left and output.media_type.startswith("image/"):
+        if chars <= left and _block_type(output) is not None:
             chosen.add(output.key)
             left -= chars
     return chosen
@@ -116,10 +116,10 @@ def _link(output: StoredOutput, link: str) -> dict[str, Any]:
     }
 
 
-async def _write_picture(
+async def _write_media(
     gateway: Gateway, output: StoredOutput, until: float
 ) -> list[dict[str, Any]]:
-    """Return a picture, or nothing if the store does not return it by `until` (loop time)."""
+    """Return a picture or sound, or nothing if the store is not done by `until` (loop time)."""
     try:
         async with asyncio.timeout_at(until):
             data = await gateway.output_store.read(output)
@@ -127,7 +127,13 @@ async def _write_picture(
         _log.warning("output.not_shown", reason=str(error) or "The output store does not answer.")
         return []
     encoded = base64.b64encode(data).decode()
-    return [{"type": "image", "data": encoded, "mimeType": output.media_type}]
+    return [{"type": _block_type(output), "data": encoded, "mimeType": output.media_type}]
+
+
+def _block_type(output: StoredOutput) -> str | None:
+    """Return the type of a block of content with this output, or None if there is none."""
+    media = output.media_type.partition("/")[0]
+    return media if media in ("image", "audio") else None
 
 
 def _explain_wait(task: Task) -> str:

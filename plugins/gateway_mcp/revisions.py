@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 # Revisions are dates, so they compare as texts. Each is named for its additions.
-_ANNOTATIONS = "2025-03-26"
+_ANNOTATIONS_AND_AUDIO = "2025-03-26"
 _TITLES_LINKS_AND_STRUCTURE = "2025-06-18"
 _WEBSITE = "2025-11-25"
 _EXTENSIONS = "2026-07-28"
@@ -19,7 +19,8 @@ def convert(revision: str, method: str, result: Mapping[str, Any]) -> dict[str, 
     reduced = dict(result)
     if method == "tools/call" and revision < _TITLES_LINKS_AND_STRUCTURE:
         reduced.pop("structuredContent", None)
-        reduced["content"] = [_link_as_text(block) for block in reduced.get("content", ())]
+        known = [one for one in reduced.get("content", ()) if _knows(revision, one)]
+        reduced["content"] = list(map(_link_as_text, known))
     elif method == "tools/list":
         unknown = _unknown_of_tools(revision)
         reduced["tools"] = [_without(tool, unknown) for tool in reduced.get("tools", ())]
@@ -33,12 +34,17 @@ def convert(revision: str, method: str, result: Mapping[str, Any]) -> dict[str, 
 
 def _unknown_of_tools(revision: str) -> tuple[str, ...]:
     later = ("title", "_meta") if revision < _TITLES_LINKS_AND_STRUCTURE else ()
-    return later if revision >= _ANNOTATIONS else (*later, "annotations")
+    return later if revision >= _ANNOTATIONS_AND_AUDIO else (*later, "annotations")
 
 
 def _unknown_of_servers(revision: str) -> tuple[str, ...]:
     later = ("description", "icons", "websiteUrl") if revision < _WEBSITE else ()
     return later if revision >= _TITLES_LINKS_AND_STRUCTURE else (*later, "title")
+
+
+def _knows(revision: str, block: Mapping[str, Any]) -> bool:
+    # The link of a sound stays.
+    return block.get("type") != "audio" or revision >= _ANNOTATIONS_AND_AUDIO
 
 
 def _link_as_text(block: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -4,14 +4,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from gateway.domain import MAX_PROMPT_CHARS, Endpoint
+from gateway.domain.built_in import KNOWN_FORMATS
 from gateway.domain.description import FILE_FIELDS, callback_fields, file_fields
-from gateway.domain.offers import (
-    ASPECT_RATIOS,
-    DOCUMENT_FORMATS,
-    OUTPUT_FORMATS,
-    PAYER_SIGNATURE,
-    TX_HASH,
-)
+from gateway.domain.offers import ASPECT_RATIOS, PAYER_SIGNATURE, TX_HASH
 
 
 def direct_request_schema(
@@ -23,6 +18,9 @@ def direct_request_schema(
     `request_schema` of that endpoint.
     """
     required = ["slug", "txHash", *(["payerSignature"] if must_sign else [])]
+    endpoints = list(endpoints)
+    own = (value for one in endpoints for value in one.output_format.values)
+    formats = list(dict.fromkeys((*KNOWN_FORMATS, *own)))
     return {
         "type": "object",
         "properties": {
@@ -34,7 +32,7 @@ def direct_request_schema(
             },
             "prompt": {"type": "string", "minLength": 1, "maxLength": MAX_PROMPT_CHARS},
             "aspect_ratio": {"type": "string", "enum": list(ASPECT_RATIOS)},
-            "output_format": {"type": "string", "enum": [*OUTPUT_FORMATS, *DOCUMENT_FORMATS]},
+            "output_format": {"type": "string", "enum": formats},
             "resolution": {"type": "string"},
             **file_fields(),
             "payerSignature": {
@@ -135,6 +133,7 @@ def _result_schema() -> dict[str, Any]:
             "sha256": {"type": "string"},
             "width": {"type": "integer", "description": "Pixels; pictures only."},
             "height": {"type": "integer", "description": "Pixels; pictures only."},
+            "seconds": {"type": "number", "description": "Sound and video only."},
             "expired": {"const": True, "description": "Set once the file is deleted."},
         },
         "required": ["url", "mimeType", "bytes", "sha256"],

@@ -174,8 +174,10 @@ class Amounts:
 def _is_price(endpoint: Endpoint, units: int) -> bool:
     """Whether a request to an endpoint may cost exactly this."""
     lowest, highest = price_range(endpoint)
-    per_page = endpoint.price_per_page
-    if per_page is not None and units % per_page == 0 and lowest <= units <= highest:
+    each = [endpoint.price_per_page]
+    if endpoint.unit_price is not None:
+        each.append(endpoint.unit_price.price_units)
+    if lowest <= units <= highest and any(one and units % one == 0 for one in each):
         return True
     steps = [step.price_units for step in endpoint.price_steps]
     return units in (endpoint.price_units, *steps)

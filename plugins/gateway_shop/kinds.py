@@ -4,12 +4,8 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
-from gateway.domain import (
-    DOCUMENT_EXTRACTION,
-    DOCUMENT_PARSING,
-    IMAGE_EDITING,
-    TEXT_TO_IMAGE,
-)
+from gateway.domain import Capability, Endpoint
+from gateway.domain.capabilities import DECLARED
 
 
 @attrs.frozen(kw_only=True)
@@ -19,57 +15,46 @@ class Kind:
     capability: str
     # Of one offer.
     name: str
-    # The heading above several offers, and the same inside a sentence.
+    # The heading above several offers.
     heading: str
-    sold: str
     # The drawing beside an offer without an example.
     glyph: str = "picture"
 
-
-_KINDS = (
-    Kind(capability=TEXT_TO_IMAGE, name="Picture", heading="Pictures", sold="pictures"),
-    Kind(
-        capability=IMAGE_EDITING,
-        name="Edited picture",
-        heading="Edits of your pictures",
-        sold="edits of your pictures",
-    ),
-    Kind(
-        capability=DOCUMENT_PARSING,
-        name="Document as text",
-        heading="Documents as text",
-        sold="documents as text",
-        glyph="document",
-    ),
-    Kind(
-        capability=DOCUMENT_EXTRACTION,
-        name="Data of a document",
-        heading="Data from documents",
-        sold="data from documents",
-        glyph="document",
-    ),
-)
-_BY_CAPABILITY = {kind.capability: kind for kind in _KINDS}
+    @property
+    def sold(self) -> str:
+        """The heading inside a sentence."""
+        return self.heading[0].lower() + self.heading[1:]
 
 
-def kind_of(capability: str) -> Kind:
-    """Return the kind of a capability, also of a plugin's own, such as `text-to-speech`."""
-    words = capability.replace("-", " ")
-    own = Kind(
-        capability=capability, name=words.capitalize(), heading=words.capitalize(), sold=words
+def kind_of(endpoint: Endpoint) -> Kind:
+    """Return the kind of an offer, also of one that nothing declares, such as `text-to-speech`."""
+    return _kind(endpoint.declaration)
+
+
+def _kind(declared: Capability) -> Kind:
+    words = declared.name.replace("-", " ").capitalize()
+    return Kind(
+        capability=declared.name,
+        name=declared.title or words,
+        heading=declared.heading or declared.title or words,
+        glyph="picture" if declared.shown in ("picture", None) else "document",
     )
-    return _BY_CAPABILITY.get(capability, own)
 
 
-def order(capabilities: Iterable[str]) -> Sequence[Kind]:
-    """Return the kinds of several offers, each once: the known ones first."""
-    found = set(capabilities)
-    known = [kind for kind in _KINDS if kind.capability in found]
-    return [*known, *(kind_of(one) for one in sorted(found - _BY_CAPABILITY.keys()))]
+def order(kinds: Iterable[Kind]) -> Sequence[Kind]:
+    """Return the kinds of several offers, each once: the built-in ones first."""
+    known = list(DECLARED)
+    last = len(known)
+
+    def rank(kind: Kind) -> tuple[int, str]:
+        is_known = kind.capability in DECLARED
+        return known.index(kind.capability) if is_known else last, kind.capability
+
+    return sorted({kind.capability: kind for kind in kinds}.values(), key=rank)
 
 
-def name_all(capabilities: Iterable[str]) -> str:
+def name_all(kinds: Iterable[Kind]) -> str:
     """Return everything that is sold as the beginning of a sentence."""
-    *others, last = (kind.sold for kind in order(capabilities))
+    *others, last = (kind.sold for kind in order(kinds))
     words = f"{', '.join(others)} and {last}" if others else last
     return words[0].upper() + words[1:]

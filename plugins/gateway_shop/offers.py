@@ -4,12 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from gateway.catalog.catalog import Registered
-from gateway.domain import (
-    DOCUMENT_EXTRACTION,
-    IMAGE_EDITING,
-    TEXT_TO_IMAGE,
-    Endpoint,
-)
+from gateway.domain import Endpoint
 from gateway.domain.description import price_range, request_schema
 from gateway.running.gateway import Gateway
 from gateway.settings import Settings
@@ -22,22 +17,6 @@ from gateway_shop.settings import play_key_of
 ROWS_FROM = 12
 # The number of pictures at the top of a front page of examples.
 _MOSAIC = 4
-IDEAS: Mapping[str, Sequence[str]] = {
-    TEXT_TO_IMAGE: (
-        "a lighthouse above a stormy sea at night",
-        "a mountain lake in the evening, one small boat",
-        "a city at dawn, seen from the hills",
-    ),
-    IMAGE_EDITING: (
-        "make it winter, with falling snow",
-        "a rainy night in neon light",
-        "golden light of a late afternoon",
-    ),
-    DOCUMENT_EXTRACTION: (
-        "Which dates and amounts does it name?",
-        '{"type":"object","properties":{"date":{"type":"string"},"total":{"type":"number"}}}',
-    ),
-}
 
 
 def describe_all(gateway: Gateway, assets: Assets) -> list[dict[str, Any]]:
@@ -56,7 +35,7 @@ def _describe(registered: Registered, gateway: Gateway, assets: Assets) -> dict[
         "description": endpoint.description,
         "model": endpoint.model,
         "capability": endpoint.capability,
-        "kind": kinds.kind_of(endpoint.capability),
+        "kind": kinds.kind_of(endpoint),
         "price": prices.amount(endpoint.price_units),
         "highest": prices.amount(highest) if highest > endpoint.price_units else None,
         "lowest_units": lowest,
@@ -70,7 +49,7 @@ def _describe(registered: Registered, gateway: Gateway, assets: Assets) -> dict[
         "required": endpoint.required_fields,
         "extensions": endpoint.file_extensions,
         "file_noun": name_file(endpoint),
-        "ideas": IDEAS.get(endpoint.capability, ()),
+        "ideas": endpoint.declaration.prompt.ideas,
     }
 
 
@@ -90,7 +69,7 @@ def takes_transfers(settings: Settings) -> bool:
 
 def name_file(endpoint: Endpoint) -> str:
     """Return the word for the buyer's file."""
-    return "picture" if endpoint.edits_pictures else "document"
+    return endpoint.file_kinds[0].name if endpoint.file_kinds else "document"
 
 
 def arrange(offers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -111,14 +90,14 @@ def arrange(offers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     else:
         arranged["groups"] = [
             (kind, [offer for offer in offers if offer["kind"] == kind])
-            for kind in kinds.order(offer["capability"] for offer in offers)
+            for kind in kinds.order(offer["kind"] for offer in offers)
         ]
     return arranged | {"mosaic": mosaic}
 
 
 def name_sold(offers: Iterable[Mapping[str, Any]]) -> str | None:
     """Return everything on sale as the beginning of a sentence; None if nothing is."""
-    found = [offer["capability"] for offer in offers if offer["on_sale"]]
+    found = [offer["kind"] for offer in offers if offer["on_sale"]]
     return kinds.name_all(found) if found else None
 
 

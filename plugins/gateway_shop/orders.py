@@ -3,43 +3,19 @@
 import io
 
 from gateway.domain import (
-    DOCUMENT_EXTRACTION,
-    IMAGE_EDITING,
-    TEXT_TO_IMAGE,
+    DOCUMENT_FILE,
+    PICTURE_FILE,
     Attachment,
     Choice,
     Endpoint,
     GenerationRequest,
 )
+from gateway.domain.description import sample_file
 from gateway.errors import SettingsError
 from gateway.web.routes.files import Assets, static_folder
 
-# Harmless for every vendor's filter, and different enough to fill a page. Offers take turns.
-_PROMPTS = {
-    TEXT_TO_IMAGE: (
-        "a lighthouse above a stormy sea at night",
-        "a red fox in fresh snow, early morning light",
-        "a greenhouse full of ferns, sunlight through old glass",
-        "an empty tram on a steep street in the rain, evening",
-        "ripe apricots on a blue table, still life in oil",
-        "a mountain lake in the evening, one small boat",
-        "a paper boat on a puddle after the rain, close-up",
-        "a city at dawn, seen from the hills",
-    ),
-    IMAGE_EDITING: (
-        "make it winter, with falling snow",
-        "paint it in the style of a Japanese woodblock print",
-        "golden light of a late afternoon, and a sailing ship",
-    ),
-}
 _WIDE = ("4:3", "3:2", "16:9")
-_QUESTION = "What does it show?"
 _PICTURE = "sandbox.webp"
-_SCHEMA = (
-    '{"type":"object","properties":{"title":{"type":"string"},"period":{"type":"string"},'
-    '"revenue":{"type":"array","items":{"type":"object","properties":'
-    '{"region":{"type":"string"},"dollars":{"type":"number"}}}}}}'
-)
 _FORMATS = {".webp": "WEBP", ".jpg": "JPEG", ".jpeg": "JPEG", ".png": "PNG"}
 _REPORT = """# Quarterly Report
 
@@ -76,16 +52,15 @@ def _find_ratio(ratio: Choice) -> str | None:
 
 
 def _find_prompt(endpoint: Endpoint, turn: int) -> str:
-    if endpoint.capability == DOCUMENT_EXTRACTION:
-        return _SCHEMA
-    if prompts := _PROMPTS.get(endpoint.capability):
-        return prompts[turn % len(prompts)]
-    return _QUESTION if "prompt" in endpoint.required_fields else ""
+    prompt = endpoint.declaration.prompt
+    if prompt.use == "required" or "prompt" in endpoint.required_fields:
+        return prompt.examples[turn % len(prompt.examples)]
+    return ""
 
 
 def _find_file(endpoint: Endpoint) -> Attachment:
     endings = endpoint.file_extensions
-    if endpoint.edits_pictures:
+    if PICTURE_FILE in endpoint.file_kinds:
         ending = next((one for one in _FORMATS if one in endings), "")
         if ending:
             return Attachment(name=f"lake{ending}", data=_draw_lake(ending))
@@ -96,6 +71,8 @@ def _find_file(endpoint: Endpoint) -> Attachment:
         return Attachment(name="report.pdf", data=sample_pdf())
     elif text := next((one for one in (".md", ".txt") if one in endings), ""):
         return Attachment(name=f"report{text}", data=_REPORT.encode())
+    elif DOCUMENT_FILE not in endpoint.file_kinds and (sample := sample_file(endpoint)):
+        return Attachment(name=sample[0], data=sample[1])
     raise SettingsError(f"{endpoint.slug} takes no PDF, picture or text, and we have nothing else.")
 
 

@@ -38,8 +38,8 @@ def _dialog_styles() -> str:
 def content_policy(settings: Settings, *, sells: bool = False) -> str:
     """Return the Content-Security-Policy of the pages; if it `sells`, of the page of one offer.
 
-    Pictures may also come from the bucket with the outputs, the operator's logo, wallets (`data:`),
-    and a file that the buyer has just chosen (`blob:`).
+    Pictures and sounds may also come from the bucket with the outputs, the operator's logo, wallets
+    (`data:`), and a file that the buyer has just chosen (`blob:`).
     """
     takes_passkeys = sells and not play_key_of(settings)
     styles = f"'self' {_dialog_styles()}" if takes_passkeys else "'self'"
@@ -49,7 +49,8 @@ def content_policy(settings: Settings, *, sells: bool = False) -> str:
     pictures = " ".join(["'self'", "data:", "blob:", *map(_origin, filter(None, addresses))])
     return (
         f"default-src 'none'; script-src 'self'; style-src {styles}; img-src {pictures}; "
-        f"connect-src {servers}; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+        f"media-src {pictures}; connect-src {servers}; form-action 'self'; "
+        "frame-ancestors 'none'; base-uri 'none'"
     )
 
 

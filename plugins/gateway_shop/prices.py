@@ -42,17 +42,21 @@ def prices_of_choices(endpoint: Endpoint) -> Mapping[str, Mapping[str, str]]:
 def total_of_defaults(endpoint: Endpoint) -> str:
     """Return the total before anything is chosen, in USDC: a range if pages decide."""
     lowest, highest = price_range(endpoint)
-    if endpoint.prices_pages and highest > lowest:
+    is_counted = endpoint.prices_pages or endpoint.unit_price is not None
+    if is_counted and highest > lowest:
         return f"{amount(lowest)} to {amount(highest)}"
     return amount(endpoint.price_of(_defaults(endpoint)))
 
 
 def page_steps(endpoint: Endpoint) -> Sequence[PageStep]:
-    """Return the price by the pages of a document; empty if it does not depend on them."""
+    """Return the price by pages or other units; empty if it does not depend on them."""
+    if endpoint.unit_price is not None:
+        named = f"each {endpoint.unit_price.unit.name}"
+        return _price_of_each(endpoint, named, endpoint.unit_price.price_units)
     if not endpoint.prices_pages:
         return []
     if endpoint.price_per_page is not None:
-        return _price_of_each_page(endpoint, endpoint.price_per_page)
+        return _price_of_each(endpoint, "each page", endpoint.price_per_page)
     begins = sorted({step.min_pages for step in endpoint.price_steps if step.min_pages} | {1})
     ends = [*(later - 1 for _, later in pairwise(begins)), endpoint.max_pages]
     return [
@@ -61,9 +65,9 @@ def page_steps(endpoint: Endpoint) -> Sequence[PageStep]:
     ]
 
 
-def _price_of_each_page(endpoint: Endpoint, units: int) -> Sequence[PageStep]:
+def _price_of_each(endpoint: Endpoint, named: str, units: int) -> Sequence[PageStep]:
     least = PageStep(pages="at least", price=amount(endpoint.price_units))
-    return [PageStep(pages="each page", price=amount(units)), least]
+    return [PageStep(pages=named, price=amount(units)), least]
 
 
 def _price_at(endpoint: Endpoint, pages: int) -> str:

@@ -3,7 +3,7 @@
 import attrs
 from markupsafe import Markup
 
-from gateway.domain import DOCUMENT_EXTRACTION, DOCUMENT_PARSING, Endpoint
+from gateway.domain import TEXT, Endpoint
 from gateway.web.routes.files import Assets, static_folder
 from gateway_shop.examples import Example, Size
 
@@ -54,7 +54,7 @@ def _from_example(endpoint: Endpoint, example: Example) -> Sample:
     model = endpoint.model or endpoint.title
     if example.text is not None:
         note = f"Made here by {model}, from {_name_source(endpoint)}"
-        is_markdown = endpoint.capability == DOCUMENT_PARSING
+        is_markdown = TEXT in endpoint.declaration.results
         html = lay_out(example.text) if is_markdown else None
         return Sample(note=note, html=html, text=example.text)
     source = " and a picture" if endpoint.takes_file else ""
@@ -73,7 +73,7 @@ def _from_example(endpoint: Endpoint, example: Example) -> Sample:
 
 
 def _name_source(endpoint: Endpoint) -> str:
-    schema = " and a JSON Schema" if endpoint.capability == DOCUMENT_EXTRACTION else ""
+    schema = " and a JSON Schema" if endpoint.declaration.prompt.check is not None else ""
     return f"a report of two pages{schema}"
 
 

@@ -16,9 +16,16 @@ from typing import Any, Protocol, TypeVar
 import attrs
 import msgspec
 
-from gateway.domain import Attachment, Endpoint, GenerationRequest, PriceStep, usdc
+from gateway.domain import (
+    DOCUMENT_PARSING,
+    Attachment,
+    Endpoint,
+    GenerationRequest,
+    PriceStep,
+    usdc,
+)
+from gateway.domain.capabilities import declaration_of
 from gateway.domain.extraction import read_schema
-from gateway.domain.offers import DOCUMENT_EXTRACTION, DOCUMENT_PARSING
 from gateway.errors import HandleLost, InvalidInput, SettingsError
 from gateway.settings.sections import variable
 from gateway_vendors.answer import Answer
@@ -119,7 +126,8 @@ def document_endpoint(
     """
     if section.max_pages < 1:
         raise _settings_error(parser.setting("max_pages"), "is not right: 1 or more", "100")
-    prompt = ("prompt",) if parser.capability == DOCUMENT_EXTRACTION else ()
+    is_prompted = declaration_of(parser.capability).prompt.use == "required"
+    prompt = ("prompt",) if is_prompted else ()
     return Endpoint(
         slug=parser.slug,
         title=parser.title,

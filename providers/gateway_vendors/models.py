@@ -19,17 +19,19 @@ from typing import Any
 
 import attrs
 
-from gateway.domain import Choice, Endpoint, PriceStep, usdc
-from gateway.domain.offers import (
+from gateway.domain import (
     ASPECT_RATIOS,
     IMAGE_EDITING,
     MAX_PROMPT_CHARS,
     OUTPUT_FORMATS,
     PICTURE_FORMATS,
-    SLUG_RULE,
     TEXT_TO_IMAGE,
-    is_slug,
+    Choice,
+    Endpoint,
+    PriceStep,
+    usdc,
 )
+from gateway.domain.offers import SLUG_RULE, is_slug
 from gateway.errors import SettingsError
 from gateway.settings.sections import variable
 from gateway_vendors.pictures import PictureLimits

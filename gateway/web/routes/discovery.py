@@ -8,9 +8,8 @@ from typing import Any
 import attrs
 from quart import Blueprint, Response, current_app, render_template, request
 
-from gateway.domain import MAX_PICTURE_PIXELS, MAX_PROMPT_CHARS, MIN_PICTURE_SIDE
+from gateway.domain import MAX_PROMPT_CHARS
 from gateway.domain.description import MAX_FILE_MB, choices_of, promised_pixels, required_fields
-from gateway.domain.extraction import MAX_SCHEMA_DEPTH
 from gateway.running.gateway import Gateway
 from gateway.settings import parse_limit
 from gateway.web import wire
@@ -120,9 +119,6 @@ async def llms() -> Response:
         required_fields=required_fields,
         max_prompt_chars=MAX_PROMPT_CHARS,
         max_file_mb=MAX_FILE_MB,
-        min_picture_side=MIN_PICTURE_SIDE,
-        max_picture_pixels=MAX_PICTURE_PIXELS,
-        max_schema_depth=MAX_SCHEMA_DEPTH,
         limits={
             name: parse_limit(getattr(settings, f"limit_{name}"))
             for name in ("x402", "price", "direct", "task")

@@ -6,13 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-from gateway.domain import (
-    MAX_PICTURE_PIXELS,
-    MAX_PROMPT_CHARS,
-    MIN_PICTURE_SIDE,
-    Endpoint,
-    PriceStep,
-)
+from gateway.domain import MAX_PROMPT_CHARS, Endpoint, PriceStep, UnitPrice
 from gateway.domain.description import (
     choices_of,
     request_example,
@@ -120,14 +114,14 @@ def _describe_more(endpoint: Endpoint) -> dict[str, Any]:
     more = {
         "priceSteps": [_describe_price_step(step) for step in endpoint.price_steps],
         "pricePerPage": wire.number(endpoint.price_per_page) if endpoint.price_per_page else None,
+        "unitPrice": _describe_unit_price(endpoint.unit_price),
         "optionalFields": {
             name: {"values": list(choice.values), "default": choice.default}
             for name, choice in choices_of(endpoint).items()
         },
         "fileExtensions": list(endpoint.file_extensions),
         "maxPages": endpoint.max_pages,
-        "minPictureSide": MIN_PICTURE_SIDE if endpoint.edits_pictures else None,
-        "maxPicturePixels": MAX_PICTURE_PIXELS if endpoint.edits_pictures else None,
+        **{name: fact for kind in endpoint.file_kinds for name, fact in kind.facts.items()},
         "maxPromptChars": limit if limit < MAX_PROMPT_CHARS else None,
     }
     return {name: value for name, value in more.items() if value}
@@ -137,6 +131,13 @@ def _describe_price_step(step: PriceStep) -> dict[str, Any]:
     conditions = {"resolution": step.resolution, "minPages": step.min_pages}
     known = {name: value for name, value in conditions.items() if value is not None}
     return {"price": wire.number(step.price_units), **known}
+
+
+def _describe_unit_price(price: UnitPrice | None) -> dict[str, Any] | None:
+    if price is None:
+        return None
+    bounds = {"step": price.step, "max": price.most}
+    return {"unit": price.unit.name, "price": wire.number(price.price_units), **bounds}
 
 
 def make_did(base: str) -> str:

@@ -19,7 +19,6 @@ from werkzeug.datastructures import Range
 from werkzeug.http import quote_etag, unquote_etag
 
 from gateway.errors import NotFound
-from gateway.outputs.keys import headers_of
 from gateway.web.front.current import current_gateway
 from gateway.web.server.connection_limits import PIECE_BYTES
 
@@ -91,7 +90,7 @@ async def download(key: str) -> Response | tuple[dict[str, str], int, dict[str, 
     file = Download(path)
     tag = quote_etag(f"{path.stat().st_mtime_ns:x}-{file.size:x}")
     known = {"ETag": tag, "Accept-Ranges": "bytes", "Content-Security-Policy": _NO_SCRIPTS}
-    headers = headers_of(key) | known
+    headers = gateway.catalog.media_types.headers_of(key) | known
     if request.if_none_match.contains_weak(unquote_etag(tag)[0] or ""):
         return FileResponse(b"", 304, headers)
     is_part = _asks_for_part(tag)

@@ -23,8 +23,8 @@ import structlog
 import typed_settings as ts
 from pytest_httpserver import HTTPServer
 
-from gateway.domain import DOCUMENT_PARSING, Endpoint
-from gateway.sandbox.pictures import Pictures
+from gateway.domain import Endpoint
+from gateway.sandbox.kinds import ResultChecks
 from gateway.settings import Settings
 from gateway_testing.fakes.api import Ask, FakeApi
 from gateway_testing.fakes.chain import settings_of
@@ -183,11 +183,11 @@ class ProviderContract(
 
     @pytest.fixture(scope="class")
     @classmethod
-    def pictures(cls) -> Iterator[Pictures]:
-        """Yield the picture checker. Scenes share its process, which is slow to start."""
-        pictures = Pictures()
-        yield pictures
-        pictures.close()
+    def results(cls) -> Iterator[ResultChecks]:
+        """Yield the checks of results. Scenes share their processes, which are slow to start."""
+        results = ResultChecks()
+        yield results
+        results.close()
 
     @pytest.fixture
     def server(self, http_server: HTTPServer) -> Iterator[FakeServer | None]:
@@ -242,7 +242,7 @@ class ProviderContract(
         self,
         settings: Settings,
         server: FakeServer | None,
-        pictures: Pictures,
+        results: ResultChecks,
         logs: CapturedLogs,  # noqa: ARG002 - captures from the start
     ) -> AsyncIterator[GatewayUnderTest]:
         """Yield a running gateway that sells the plugin's endpoints."""
@@ -252,7 +252,7 @@ class ProviderContract(
             settings=settings,
             slug=endpoint.slug,
             fields=self._fields(endpoint),
-            pictures=pictures,
+            results=results,
             server=server,
         )
         with shortened_sleeps():
@@ -288,7 +288,7 @@ class ProviderContract(
     def _fields(self, endpoint: Endpoint) -> dict[str, Any]:
         """Return the fields of a buyer's request."""
         fields: dict[str, Any] = {}
-        if endpoint.capability != DOCUMENT_PARSING or "prompt" in endpoint.required_fields:
+        if endpoint.reads_prompt:
             fields["prompt"] = self.prompt
         if endpoint.takes_file:
             fields["file_name"], fields["file"] = self.file or sample_for(endpoint)

@@ -23,7 +23,7 @@ from gateway.errors import InvalidInput, Transient
 from gateway.outputs import DiskOutputs
 from gateway.outputs.downloads import Downloader, SendTrace, Transport, read_body
 from gateway.plugins.manager import PluginManager
-from gateway.sandbox.pictures import Pictures
+from gateway.sandbox.kinds import ResultChecks
 from gateway.settings import Settings
 from gateway.store import SqliteStore
 from gateway.tasks import TaskTiming, WorkerPool
@@ -127,7 +127,7 @@ class GatewayUnderTest:
     slug: str
     fields: dict[str, Any]
     """The buyer's request."""
-    pictures: Pictures
+    results: ResultChecks
     server: FakeServer | None
     clock: Clock = attrs.field(factory=Clock)
     pages: int = 1
@@ -162,7 +162,7 @@ class GatewayUnderTest:
             timing=TaskTiming(backoff_s=_BACKOFF_S),
             on_done=lambda _: None,
         )
-        resources = attrs.evolve(self.pool.resources, pictures=self.pictures)
+        resources = attrs.evolve(self.pool.resources, results=self.results)
         if self.server is not None:
             resources = attrs.evolve(resources, links=FileServer.of(self.server))
         self.pool.resources = resources

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from gateway.domain import DOCUMENT_PARSING, Task
+from gateway.domain import DATA, TEXT, Task
 from gateway.sandbox.pictures import MEDIA_TYPES
 from gateway_testing.fakes.api import EXTRACTED, MARKDOWN
 from gateway_testing.fakes.server import FakeServer
@@ -155,13 +155,19 @@ def _check_format(kept: str, wanted: str) -> None:
 
 async def _check_result(gateway: GatewayUnderTest, task: Task) -> None:
     assert task.result is not None
-    if gateway.sold.endpoint.extracts_data:
+    results = gateway.sold.endpoint.declaration.results
+    if results == (DATA,):
         await _check_extracted(gateway, task)
-    elif gateway.sold.endpoint.capability == DOCUMENT_PARSING:
+    elif TEXT in results:
         text = await gateway.text_of(task)
         assert text, "A document became no text: return it as `Result(text=…)`."
         assert gateway.server is None or MARKDOWN in text, (
             "The text is not what the API answered: is `ask.made.markdown` in your `made`?"
+        )
+    elif not gateway.sold.endpoint.sells_pictures and results:
+        known = [media_type for kind in results for media_type in kind.media_types]
+        assert all(one.media_type in known for one in task.result.outputs), (
+            f"An output is none of {', '.join(known)}: name its media type in the `ResultKind`."
         )
     else:
         (kept, *_) = task.result.outputs

@@ -4,7 +4,8 @@ import base64
 
 import pytest
 
-from gateway.domain import Endpoint
+from gateway.domain import DOCUMENT_FILE, Endpoint
+from gateway.domain.description import sample_file
 from gateway_testing.fakes.api import PNG
 
 PDF = b"""%PDF-1.4
@@ -29,8 +30,8 @@ _SAMPLES = {
 
 def sample_for(endpoint: Endpoint) -> tuple[str, bytes]:
     """Return the name and bytes of a sample that the endpoint takes."""
-    if endpoint.edits_pictures:
-        return "photo.png", PICTURE
+    if DOCUMENT_FILE not in endpoint.file_kinds and (sample := sample_file(endpoint)):
+        return sample
     for ending, data in _SAMPLES.items():
         if ending in endpoint.file_extensions:
             return f"letter{ending}", data

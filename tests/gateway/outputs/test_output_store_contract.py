@@ -10,7 +10,7 @@ from gateway import Output, Result
 from gateway.contracts.outputs import OutputStoreUnavailable
 from gateway.errors import NotFound
 from gateway.outputs import disk as local_module
-from gateway.outputs.keys import headers_of
+from gateway.outputs.keys import MediaTypes
 from gateway_bucket import outputs as bucket_module
 from tests.conftest import PNG
 from tests.plugins.gateway_bucket.app.conftest import fetch
@@ -33,7 +33,7 @@ async def shown(output_store, output, *, expires_at=SOON):
     asked = dict(part.split("=") for part in query.split("&"))
     key = path.removeprefix("/files/")
     file = output_store.open(key, **asked, now=time.time())
-    headers = headers_of(key)  # as the route sends it
+    headers = MediaTypes().headers_of(key)  # as the route sends it
     return file.read_bytes(), headers["Content-Type"], headers["Content-Disposition"]
 
 

@@ -176,11 +176,11 @@ def files_took_too_much(gateway):
 
 
 def the_sandbox_fails(gateway):
-    async def put_right(attachment):
+    async def read(attachment, **_):
         raise OSError("no more processes")
 
     kept = gateway.services.intake.sent_pictures
-    gateway.services.intake.sent_pictures = SimpleNamespace(put_right=put_right, close=kept.close)
+    gateway.services.intake.sent_pictures = SimpleNamespace(read=read, close=kept.close)
 
 
 def it_drains(gateway):

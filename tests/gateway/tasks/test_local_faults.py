@@ -2,7 +2,6 @@
 
 import sqlite3
 
-import attrs
 import pytest
 import structlog
 
@@ -23,13 +22,13 @@ def killed():
 
 
 def looked_at_by(shop, pictures):
-    shop.pool.resources = attrs.evolve(shop.pool.resources, pictures=pictures)
+    shop.pool.resources.results.pictures = pictures
 
 
 async def test_a_picture_waits_for_our_decoder_and_is_not_made_again(tmp_path, clock, killed):
     api = PlainApi(*[PICTURE] * 9)
     async with opened(tmp_path, api, clock, write_pauses_s=(0.05,) * 1000) as shop:
-        well = shop.pool.resources.pictures
+        well = shop.pool.resources.results.pictures
         looked_at_by(shop, killed)
         with structlog.testing.capture_logs() as lines:
             task_id = await shop.accept()

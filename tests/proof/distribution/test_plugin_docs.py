@@ -25,6 +25,7 @@ PAGE = (DOCS / "plugins.md").read_text("utf-8")
 ACME = DOCS / "examples" / "gateway-acme"
 OTEL = ACME.parent / "gateway-otel"
 VOUCHERS = ACME.parent / "gateway-vouchers"
+MELODY = ACME.parent / "gateway-melody"
 REVIEWS = ACME.parent / "gateway-reviews" / "src" / "gateway_reviews"
 EXAMPLES = (
     ACME / "src" / "gateway_acme.py",
@@ -32,6 +33,7 @@ EXAMPLES = (
     OTEL / "src" / "gateway_otel.py",
     VOUCHERS / "src" / "gateway_vouchers" / "__init__.py",
     VOUCHERS / "tests" / "test_vouchers.py",
+    MELODY / "src" / "gateway_melody" / "__init__.py",
     REVIEWS / "__init__.py",
     REVIEWS / "routes.py",
     ROOT / "tests" / "proof" / "distribution" / "pager_plugin.py",

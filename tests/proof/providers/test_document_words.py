@@ -11,7 +11,7 @@ from documents_files import request
 from test_documents_real_files import refusal
 
 import gateway_documents
-from gateway.domain.description import accept
+from gateway.domain.acceptance import accept
 from gateway.sandbox.child import boot
 from gateway_documents.child.parsed import Parsed
 from gateway_documents.provider import DocumentParser

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from gateway import GenerationRequest, Output, Result
-from gateway.domain.description import accept
+from gateway.domain.acceptance import accept
 from gateway_bfl.models import SIZES as BFL
 from gateway_openai.sizes import SIZES as OPENAI
 from gateway_sandbox_image.sizes import size_of

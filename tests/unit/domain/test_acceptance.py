@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from gateway import Attachment, GenerationRequest, Output, Result
-from gateway.domain.description import accept
+from gateway.domain.acceptance import accept
 from gateway.errors import NotAsOrdered, ResultUnusable
 from gateway_testing.facts import ENDPOINT
 from tests.bundled_endpoints import bundled_endpoints

@@ -2,7 +2,6 @@
 
 import errno
 
-import attrs
 import pytest
 
 from gateway import Link, Result, SubmitUncertain, Transient
@@ -177,8 +176,8 @@ async def test_a_file_whose_process_is_always_ended_uses_its_attempts_up(tmp_pat
 async def test_a_result_waits_here_longer_than_for_other_errors(tmp_path, clock, is_idempotent):
     api = PlainApi(*[PICTURE] * 5, idempotent_submit=is_idempotent)
     async with opened(tmp_path, api, clock) as shop:
-        shop.pool.resources.pictures.close()
-        shop.pool.resources = attrs.evolve(shop.pool.resources, pictures=ShortPictures(9))
+        shop.pool.resources.results.close()
+        shop.pool.resources.results.pictures = ShortPictures(9)
         task = await shop.ended(await shop.accept())
         assert not shop.circuit.is_open
     assert (task.status, task.attempt, len(api.submits)) == ("completed", 1, 1)
@@ -187,8 +186,8 @@ async def test_a_result_waits_here_longer_than_for_other_errors(tmp_path, clock,
 async def test_a_picture_whose_process_is_always_ended_is_not_checked_for_long(tmp_path, clock):
     pictures = ShortPictures(99, has_begun=True)
     async with opened(tmp_path, PlainApi(PICTURE), clock) as shop:
-        shop.pool.resources.pictures.close()
-        shop.pool.resources = attrs.evolve(shop.pool.resources, pictures=pictures)
+        shop.pool.resources.results.close()
+        shop.pool.resources.results.pictures = pictures
         task = await shop.ended(await shop.accept())
         assert not shop.circuit.is_open
     assert (task.status, task.details) == ("failed", "provider_error")

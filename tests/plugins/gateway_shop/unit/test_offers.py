@@ -6,6 +6,7 @@ import pytest
 from gateway.domain import GenerationRequest, PriceStep, usdc
 from gateway_shop import kinds, offers, prices
 from gateway_shop.samples import lay_out
+from gateway_testing.facts import ENDPOINT
 from tests.bundled_endpoints import bundled_endpoints
 
 
@@ -70,12 +71,16 @@ def test_every_bundled_choice_has_its_price_and_every_total_is_one():
     ],
 )
 def test_what_is_sold_is_named_and_nothing_else(capabilities, words):
-    assert kinds.name_all(capabilities) == words
+    assert kinds.name_all(map(kind_of, capabilities)) == words
+
+
+def kind_of(capability: str) -> kinds.Kind:
+    return kinds.kind_of(attrs.evolve(ENDPOINT, capability=capability))
 
 
 def offer(number: int, **changes):
     sample = attrs.make_class("Sample", ["card"])
-    plain = {"slug": str(number), "kind": kinds.kind_of("text-to-image"), "on_sale": True}
+    plain = {"slug": str(number), "kind": kind_of("text-to-image"), "on_sale": True}
     return plain | {"capability": "text-to-image", "sample": sample(card="card")} | changes
 
 
