@@ -156,7 +156,7 @@ async def test_it_was_me_books_a_transfer(gateway, desk, chain, refund_key):
     chain.mine(3)
     found = await compare(gateway, desk)
     assert found.level == "ok"
-    # The books say what only the mark explains.
+    # The books list what only the mark explains.
     ((marked, mark),) = found.marked
     assert (marked.place, mark.reason) == (one.movement.place, "moved to the new key")
 

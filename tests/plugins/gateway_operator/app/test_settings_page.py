@@ -163,7 +163,7 @@ async def test_the_environment_wins_and_the_row_says_so(settings, provider):
         answer = await set_key(gateway)
         assert answer.status_code == 409
         assert "has a value from environment, which wins" in await text_of(answer)
-        # Values that the page stored before change nothing, and the row says so.
+        # Values that the page stored before change nothing, as the row shows.
         await gateway.services.store.write(put, "gemini_api_key", stored(KEY))
         assert (await row_of(gateway, "gemini_api_key")).is_pending is False
         text = await text_of(await gateway.client.get(PAGE))
