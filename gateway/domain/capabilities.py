@@ -6,16 +6,13 @@ The built-in declarations are in `built_in`. A plugin registers its own by the h
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal
+from typing import Any, Literal
 
 import attrs
 
 from gateway.domain.kinds import DOCUMENT_FILE, FileKind, ResultKind, Shown
 from gateway.domain.units import KILOCHARACTERS, MEGAPIXEL, PAGE, SECOND, Unit
 from gateway.errors import ResultUnusable
-
-if TYPE_CHECKING:
-    from gateway.domain.offers import Endpoint, GenerationRequest, Result
 
 TEXT_TO_IMAGE = "text-to-image"
 IMAGE_EDITING = "image-editing"
@@ -30,14 +27,12 @@ _EXAMPLE = "a lighthouse above a stormy sea at night"
 _CHEAPEST = "A small red boat on a calm sea"
 _QUESTION = "What does it show?"
 
-Accept = Callable[["Endpoint", "GenerationRequest", "Result"], "Result"]
+# From an `Endpoint`, a `GenerationRequest` and a `Result` to a `Result`. An endpoint has a capability,
+# so its module is above this one.
+Accept = Callable[[Any, Any, Any], Any]
 
 
-def accept_anything(
-    endpoint: "Endpoint",  # noqa: ARG001 - one signature
-    request: "GenerationRequest",  # noqa: ARG001
-    result: "Result",
-) -> "Result":
+def accept_anything(endpoint: Any, request: Any, result: Any) -> Any:  # noqa: ARG001 - one signature
     """Accept any result that is not empty."""
     if not result.outputs and result.text is None:
         raise ResultUnusable("The provider returned nothing.")
