@@ -37,7 +37,8 @@ _LONG_RATIO = 16 / 9
 
 def accept(endpoint: Endpoint, request: GenerationRequest, result: Result) -> Result:
     """Compare a checked result with the order, as its capability declares."""
-    return endpoint.declaration.accept(endpoint, request, result)
+    accepted: Result = endpoint.declaration.accept(endpoint, request, result)
+    return accepted
 
 
 def accept_pictures(endpoint: Endpoint, request: GenerationRequest, result: Result) -> Result:
