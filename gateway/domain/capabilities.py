@@ -27,8 +27,8 @@ _EXAMPLE = "a lighthouse above a stormy sea at night"
 _CHEAPEST = "A small red boat on a calm sea"
 _QUESTION = "What does it show?"
 
-# From an `Endpoint`, a `GenerationRequest` and a `Result` to a `Result`. Endpoints have capabilities,
-# so their module is above this one.
+# From an `Endpoint`, a `GenerationRequest` and a `Result` to a `Result`. Their module is above this
+# one, because endpoints have capabilities.
 Accept = Callable[[Any, Any, Any], Any]
 
 
