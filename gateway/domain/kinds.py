@@ -151,6 +151,9 @@ DOCUMENT_FILE = FileKind(
     sample_name="report",
 )
 
+# The kinds that the core reads itself.
+CORE_FILES = (PICTURE_FILE, DOCUMENT_FILE)
+
 PICTURES = ResultKind(
     name="picture",
     media_types={media_type: ending for ending, media_type in PICTURE_TYPES.items()},

@@ -276,7 +276,8 @@ class GenerationRequest:
         """Return how much of a unit's measure the request has; 0 if that is not known."""
         if unit.of == "prompt":
             return len(self.prompt)
-        return self.pages or 0 if unit == PAGE else self.measured.get(unit.measure, 0)
+        counts_pages = unit.measure == PAGE.measure
+        return self.pages or 0 if counts_pages else self.measured.get(unit.measure, 0)
 
     def fingerprint(self, slug: str) -> str:
         """Return a SHA-256 (hex) that is equal for equal requests."""

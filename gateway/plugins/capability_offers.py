@@ -1,11 +1,12 @@
 """Validates the capabilities that plugins register; each mistake is one sentence."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gateway.domain import Capability, FileKind, InSandbox, Prompt, ResultKind
 from gateway.domain.capabilities import DECLARED
+from gateway.domain.kinds import CORE_FILES
 from gateway.outputs.keys import MediaTypes
 from gateway.plugins.registration import CAPABILITY_NAME, RegistrationMistake
 from gateway.sandbox import SandboxLimits
@@ -15,7 +16,7 @@ _WORD = re.compile(r"[a-z0-9]{1,20}")
 _MEDIA_TYPE = re.compile(r"[a-z]+/[a-z0-9][a-z0-9.+-]{0,60}")
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 # Browsers run scripts in these, so no output is displayed as one.
-_ACTIVE = ("html", "svg", "xml", "javascript")
+_ACTIVE = ("html", "svg", "xml", "xsl", "script", "multipart", "message")
 
 
 def capability_offer(types: MediaTypes, capability: Capability) -> tuple[str, Capability]:
@@ -48,10 +49,16 @@ def _mistakes_in(one: Capability, types: MediaTypes) -> Iterator[str]:
     for value in one.output_formats:
         if not isinstance(value, str) or not _WORD.fullmatch(value):
             yield f"output_format {value!r} is not lower-case letters and digits"
-    for kind in one.files:
-        yield from _mistakes_in_file(kind)
+    yield from _mistakes_in_files(one.files)
     for result in one.results:
         yield from _mistakes_in_result(result, types)
+
+
+def _mistakes_in_files(kinds: Sequence[FileKind]) -> Iterator[str]:
+    for kind in kinds:
+        yield from _mistakes_in_file(kind)
+    if len({kind.name for kind in kinds}) < len(kinds):
+        yield "two kinds of file have one name"
 
 
 def _mistakes_in_file(kind: FileKind) -> Iterator[str]:
@@ -63,6 +70,8 @@ def _mistakes_in_file(kind: FileKind) -> Iterator[str]:
     for limit in kind.limits:
         if limit.measure not in kind.measures:
             yield f"the {kind.name}'s limit of {limit.measure!r} is none of its measures"
+    if (kind.measures or kind.limits) and kind.read is None and kind not in CORE_FILES:
+        yield f"the {kind.name} has measures or limits, but no read that measures them"
     yield from _mistakes_in_function(kind.read, f"{kind.name}.read")
 
 

@@ -20,6 +20,7 @@ from gateway.domain import (
     Endpoint,
     PriceStep,
     Traits,
+    Unit,
     UnitPrice,
 )
 from gateway.domain.description import missing_fields, way_to_require
@@ -28,6 +29,8 @@ from gateway.plugins.part_offers import PATH_CLAIM, covers
 from gateway.settings import SectionOffer, Settings, names_of, variable
 
 X402_HEADER = "X-PAYMENT"
+# Of one request, in the measure that a price counts.
+_MOST_MEASURED = 10**12
 _HEADER_CLAIM = "Payment header "
 CAPABILITY_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _PREFIX = re.compile(r"[a-z][a-z0-9_]*[a-z0-9]")
@@ -306,10 +309,9 @@ def _mistakes_in_files(endpoint: Endpoint) -> Iterator[str]:
             f"{endpoint.capability} takes {named}: file_extensions are {first}any of "
             f"{', '.join(known)}"
         )
-    if endpoint.counts_pages and not any(
-        PAGE.measure in one.measures for one in endpoint.file_kinds
-    ):
-        kind = endpoint.file_kinds[0].name
+    without = [one for one in endpoint.file_kinds if PAGE.measure not in one.measures]
+    if endpoint.counts_pages and without:
+        kind = without[0].name
         yield f"a {kind} has no pages: leave max_pages, min_pages and price_per_page out"
 
 
@@ -319,7 +321,19 @@ def _mistakes_in_unit_price(endpoint: Endpoint, price: UnitPrice) -> Iterator[st
     if not all(_is_whole(one) and one > 0 for one in (price.price_units, price.step, price.most)):
         yield "unit_price needs whole numbers of 1 or more"
     unit = price.unit
-    if unit == PAGE:
+    if not (
+        isinstance(unit, Unit)
+        and unit.of in ("file", "prompt")
+        and isinstance(unit.measure, str)
+        and _is_whole(unit.size)
+        and unit.size > 0
+    ):
+        yield f"unit_price is for {unit!r}, which is no gateway.Unit of a file or a prompt"
+    if unit.of == "prompt" and price.most * unit.size > MAX_PROMPT_CHARS:
+        yield f"unit_price takes more than the {MAX_PROMPT_CHARS:,} characters of a prompt"
+    if price.most * unit.size > _MOST_MEASURED:
+        yield f"unit_price takes more than {_MOST_MEASURED:,} {unit.measure}"
+    if unit.measure == PAGE.measure:
         yield "unit_price counts no pages: write price_per_page"
     if unit not in endpoint.declaration.units:
         names = ", ".join(one.name for one in endpoint.declaration.units)

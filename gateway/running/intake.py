@@ -1,5 +1,6 @@
 """Resources for reading requests before payment: threads for bodies, and checks of files."""
 
+import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -7,7 +8,14 @@ from collections.abc import Callable, Mapping
 import attrs
 
 from gateway.concurrency.threads import Threads
-from gateway.domain import DOCUMENT_FILE, PICTURE_FILE, Attachment, FileKind, GenerationRequest
+from gateway.domain import (
+    DOCUMENT_FILE,
+    PAGE,
+    PICTURE_FILE,
+    Attachment,
+    FileKind,
+    GenerationRequest,
+)
 from gateway.sandbox.fair_share import FairShare, Shares
 from gateway.sandbox.kinds import FileReaders
 from gateway.sandbox.pages import Pages
@@ -98,7 +106,8 @@ class Intake:
             right, pixels = await self.sent_pictures.read(attachment, most_bytes=most_bytes)
             return ReadFile(right, measured={"pixels": pixels})
         read, measured = await self.files.read(kind, attachment, most_bytes)
-        return ReadFile(read, measured=measured)
+        pages = measured.pop(PAGE.measure, None)
+        return ReadFile(read, None if pages is None else math.ceil(pages), measured)
 
     async def close(self) -> None:
         """Stop the threads and child processes."""

@@ -33,6 +33,10 @@ from gateway.sandbox.limits import PAID_NICE
 from gateway.sandbox.pictures import Pictures
 
 _MAX_REASON_CHARS = 300
+# A few numbers.
+_MAX_REPORT_BYTES = 10_000
+# Of a report that a decoder made up.
+_WRONG_REPORT = (ValueError, TypeError, KeyError, OverflowError, RecursionError)
 _REASONS = {
     "out of time": "it takes too much time",
     "out of memory": "it takes too much memory",
@@ -70,7 +74,7 @@ class FileReaders:
 
     async def read(
         self, kind: FileKind, attachment: Attachment, most_bytes: int
-    ) -> tuple[Attachment, Mapping[str, float]]:
+    ) -> tuple[Attachment, dict[str, float]]:
         """Return the file as providers get it, and its measures.
 
         Raises `InvalidInput` with a sentence for the buyer, and `ExecutionError` if the sandbox or
@@ -99,13 +103,20 @@ class FileReaders:
         self._sandboxes.close()
 
 
+def _parse(report: bytes) -> Any:
+    """Parse a child's few facts on the event loop; raises `ValueError` for a long report."""
+    if len(report) > _MAX_REPORT_BYTES:
+        raise ValueError("the report is too long")
+    return json.loads(report)
+
+
 def _read_measures(kind: FileKind, report: bytes) -> dict[str, float]:
     """Return every declared measure; raises `ExecutionError` if the function returned others."""
     try:
-        found = json.loads(report)
+        found = _parse(report)
         measured = {name: float(found[name]) for name in kind.measures}
         are_right = all(math.isfinite(one) and one >= 0 for one in measured.values())
-    except (ValueError, TypeError, KeyError):
+    except _WRONG_REPORT:
         are_right = False
     if not are_right:
         raise ExecutionError(f"The {kind.name} cannot be measured now.")
@@ -139,7 +150,11 @@ class ResultChecks:
         if declared.results == (PICTURES,):
             return await self.pictures.check(result, request.output_format)
         checked = [kind for kind in declared.results if kind.is_checked]
-        if checked and not result.outputs and result.text is None:
+        first = next(iter(declared.results), None)
+        if first in checked and not any(
+            declared.result_kind(output.media_type) == first for output in result.outputs
+        ):
+            # A text beside it, or another file, is not what was ordered.
             raise _nothing(checked[0], endpoint)
         outputs = [
             await self._check(output, request.output_format or "", endpoint)
@@ -162,6 +177,9 @@ class ResultChecks:
         except SandboxRefusal as error:
             reason = str(error)[:_MAX_REASON_CHARS]
             raise ResultUnusable(f"The provider's {kind.name} is not right: {reason}.") from None
+        except ValueError as error:
+            problem = f"The check of the {kind.name} does not return its declared facts."
+            raise ResultUnusable(problem) from error
         except SandboxEnded as error:
             problem = f"The provider's {kind.name} ended its decoder: {error.end}."
             raise ResultUnusable(problem) from error
@@ -178,13 +196,13 @@ class ResultChecks:
 def _output_of(kind: ResultKind, report: bytes, data: bytes) -> Output:
     """Return an output with the facts of its check; raises `ResultUnusable` if some are missing."""
     try:
-        facts: dict[str, Any] = json.loads(report)
+        facts: dict[str, Any] = _parse(report)
         numbers = {name: facts[name] for name in kind.facts}
         are_right = facts["media_type"] in kind.media_types and all(
             isinstance(one, int | float) and math.isfinite(one) and one > 0
             for one in numbers.values()
         )
-    except (ValueError, TypeError, KeyError):
+    except _WRONG_REPORT:
         are_right = False
     if not are_right:
         raise ResultUnusable(f"The check of the {kind.name} does not return its declared facts.")

@@ -255,6 +255,8 @@ def request_of(text: str, data: bytes | None) -> GenerationRequest:
     """Parse the request that `dump_request` wrote, and attach its file."""
     facts = json.loads(text)
     name = facts.pop("file_name")
+    # A later release may have stored fields that this one does not know.
+    facts = {field: value for field, value in facts.items() if field in _REQUEST_FIELDS}
     attachment = Attachment(name=name, data=data or b"") if name is not None else None
     return GenerationRequest(**facts, attachment=attachment)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import math
 from functools import partial
 
 import attrs
@@ -169,6 +170,10 @@ def _count_output_bytes(output: object) -> int:
     measures = (output.width, output.height)
     if not isinstance(output.data, bytes) or not all(isinstance(m, int | None) for m in measures):
         raise ValueError("an output is not bytes, or its measures are no whole numbers")
+    seconds = output.seconds
+    is_number = isinstance(seconds, int | float) and math.isfinite(seconds) and seconds >= 0
+    if seconds is not None and not is_number:
+        raise ValueError("an output's seconds are no number")
     return len(output.data)
 
 

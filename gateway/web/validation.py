@@ -6,7 +6,6 @@ record is looked up (`Payments.find_or_buy`).
 
 import asyncio
 import contextlib
-from collections.abc import Callable
 from typing import TypeVar
 
 import attrs
@@ -15,6 +14,7 @@ import structlog
 from gateway.catalog.catalog import Registered
 from gateway.concurrency.awaiting import EagerStart
 from gateway.domain import Endpoint, GenerationRequest, UnitPrice
+from gateway.domain.kinds import CORE_FILES
 from gateway.errors import (
     ExecutionError,
     GatewayError,
@@ -31,6 +31,8 @@ from gateway.web.front.body_memory import SMALL_BODY_BYTES
 _MAX_KEY_CHARS = 255
 # An emoji takes 12 bytes in ASCII-only JSON.
 _MAX_BYTES_PER_CHAR = 12
+# Of a refusal by a capability.
+_MAX_REASON_CHARS = 300
 _Body = TypeVar("_Body", bound=bodies.GenerationBody)
 _log = structlog.get_logger()
 
@@ -122,8 +124,8 @@ async def check_request(
     else:
         # This hashes the file.
         generation = await gateway.intake.bodies.run(bodies.request_of, body, endpoint)
-    if (check := endpoint.declaration.prompt.check) is not None and endpoint.reads_prompt:
-        _check_prompt(check, generation.prompt)
+    if generation.prompt and endpoint.reads_prompt:
+        _check_prompt(endpoint, generation.prompt)
     if endpoint.unit_price is not None:
         _check_amount(endpoint.unit_price, generation)
     if registered.reads_files or upstream.validating:
@@ -155,12 +157,19 @@ async def _check_by_provider(
         raise ExecutionError("The request cannot be checked now. Try again later.") from error
 
 
-def _check_prompt(check: Callable[[str], object], prompt: str) -> None:
+def _check_prompt(endpoint: Endpoint, prompt: str) -> None:
     """Raise `ValidationError` for a prompt that the declaration of a capability refuses."""
+    check = endpoint.declaration.prompt.check
+    if check is None:
+        return
     try:
         check(prompt)
     except ValueError as error:
-        raise ValidationError(str(error)) from None
+        raise ValidationError(str(error)[:_MAX_REASON_CHARS]) from None
+    except Exception as error:
+        # A plugin may raise anything, and a prompt may be nested too deeply for a parser.
+        _log.warning("request.not_validated", slug=endpoint.slug, error=type(error).__name__)
+        raise ExecutionError("The request cannot be checked now. Try again later.") from error
 
 
 def _check_amount(price: UnitPrice, generation: GenerationRequest) -> None:
@@ -203,9 +212,10 @@ async def _validate(
                 kind, attachment, most_bytes=endpoint.max_picture_bytes
             )
             _check_pages(endpoint, read.pages)
-            generation = attrs.evolve(
-                generation, attachment=read.attachment, pages=read.pages, measured=read.measured
-            )
+            generation = attrs.evolve(generation, attachment=read.attachment, pages=read.pages)
+            if kind not in CORE_FILES or endpoint.unit_price is not None:
+                # Earlier releases cannot read a stored request with measures, and need none.
+                generation = attrs.evolve(generation, measured=read.measured)
             if endpoint.unit_price is not None:
                 _check_amount(endpoint.unit_price, generation)
     await registered.upstream.validate(generation, endpoint)

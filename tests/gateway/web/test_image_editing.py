@@ -109,6 +109,17 @@ async def test_a_transfer_pays_for_an_edit_too(studio, payer):
     assert (await studio.wait(started["taskId"]))["status"] == "completed"
 
 
+async def test_an_earlier_release_reads_a_paid_edit(studio, payer):
+    assert (await ask(studio, body(), payer.header())).status_code == 200
+    path = studio.services.settings.data_dir / "gateway.db"
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        (stored,) = db.execute("SELECT request FROM tasks").fetchone()
+    # It reads no other field.
+    assert set(json.loads(stored)) == {
+        *("prompt", "aspect_ratio", "output_format", "resolution", "pages", "file_name")
+    }
+
+
 async def test_the_picture_belongs_to_the_request_that_a_payment_is_for(studio, payer):
     header = payer.header()
     first = await (await ask(studio, body(), header)).get_json()

@@ -15,6 +15,7 @@ from gateway.contracts import MethodPayment, PluginContext
 from gateway.errors import GatewayError, PaymentRequired
 from gateway.running.gateway import Gateway
 from gateway.running.timing import Timing
+from gateway.settings import Settings
 from gateway.telemetry.redaction import Redactor
 from tests.proof.simulation import market
 from tests.proof.simulation.database import SimStore
@@ -23,6 +24,10 @@ from tests.proof.simulation.loop import OWNER
 from tests.proof.simulation.rpc import FaultyRpc
 
 _IN_FLIGHT_S = 5.0  # the web server waits that long for its handlers when told to stop
+
+
+async def _try_nothing(settings: Settings) -> None:
+    """Stand for the trial of changed settings, which no history has."""
 
 
 class Dead(BaseException):
@@ -146,6 +151,7 @@ class Life:
             redactor=Redactor(),
             spans=manager.spans(settings),
             timing=Timing(),
+            try_settings=_try_nothing,
         )
         services = await production._open_gateway(site, parts)
         services.output_store = services.workers.resources.output_store = market.NoOutputs()

@@ -4,6 +4,7 @@ import attrs
 import pytest
 
 from gateway import (
+    KILOCHARACTERS,
     MEGAPIXEL,
     PAGE,
     PICTURE_FILE,
@@ -70,6 +71,12 @@ def test_a_right_declaration_is_taken():
         ({"files": (attrs.evolve(FILE, read=print),)}, "no InSandbox"),
         ({"files": (attrs.evolve(FILE, read=InSandbox(function="print")),)}, "no InSandbox"),
         ({"files": (attrs.evolve(FILE, read=attrs.evolve(READ, cpu_s=0)),)}, "no number above 0"),
+        ({"files": (attrs.evolve(FILE, read=None),)}, "no read that measures"),
+        ({"files": (FILE, attrs.evolve(FILE, endings=(".mp3",)))}, "have one name"),
+        (
+            {"files": (attrs.evolve(PICTURE_FILE, limits=(Limit(measure="pixels", most=9),)),)},
+            "no read that measures",
+        ),
         ({"results": ("a sound",)}, "not a gateway.ResultKind"),
         ({"results": (attrs.evolve(SOUND, check=None),)}, "no check that finds them"),
         ({"results": (attrs.evolve(SOUND, media_types={"wav": "wav"}),)}, "not spelled right"),
@@ -132,6 +139,18 @@ def test_an_endpoint_carries_the_declaration_of_its_capability():
         ),
         ({"unit_price": UnitPrice(unit=SECOND, price_units=1, most=0)}, "whole numbers"),
         ({"unit_price": "0.001"}, "no gateway.UnitPrice"),
+        *(
+            ({"unit_price": UnitPrice(unit=unit, price_units=1, most=most)}, words)
+            for unit, most, words in (
+                (attrs.evolve(SECOND, size=0), 9, "no gateway.Unit"),
+                (attrs.evolve(SECOND, size=0.5), 9, "no gateway.Unit"),
+                (attrs.evolve(SECOND, of="day"), 9, "no gateway.Unit"),
+                ("second", 9, "no gateway.Unit"),
+                (attrs.evolve(PAGE, name="sheet"), 9, "price_per_page"),
+                (KILOCHARACTERS, 10**9, "characters of a prompt"),
+                (SECOND, 10**15, "takes more than"),
+            )
+        ),
         ({"file_extensions": (), "required_fields": ()}, "needs fileBase64 and fileName"),
         ({"capability": "upscaling", "file_extensions": (".jpg",)}, "are .png and any of"),
     ],

@@ -4,6 +4,7 @@ import attrs
 import pytest
 
 from gateway import (
+    DATA,
     Attachment,
     ContentPolicy,
     ExecutionError,
@@ -79,7 +80,14 @@ async def test_a_file_beyond_a_limit_is_refused_with_the_limits(seconds):
         await read(b'{"seconds": %s}' % seconds.encode(), b"")
 
 
-@pytest.mark.parametrize("report", [b"", b"{}", b"[]", b'{"seconds": "long"}', b'{"seconds": -1}'])
+@pytest.mark.parametrize(
+    "report",
+    [
+        *(b"", b"{}", b"[]", b'{"seconds": "long"}', b'{"seconds": -1}'),
+        b'{"seconds": %s}' % (b"9" * 400),
+        b'{"seconds": 2, "more": "%s"}' % (b"x" * 10_000),
+    ],
+)
 async def test_a_function_that_returns_no_measure_sells_nothing(report):
     with pytest.raises(ExecutionError):
         await read(report, b"")
@@ -133,6 +141,22 @@ async def test_a_refused_result_is_unusable_and_none_at_all_is_a_refused_prompt(
         await checked(SandboxLost())
     with pytest.raises(ContentPolicy):
         await checked(b"", result=Result())
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        Result(text="Sorry, I cannot sing."),
+        Result(text="done", outputs=(Output(data=b"{}", media_type="application/json"),)),
+    ],
+    ids=["a text", "another file"],
+)
+async def test_what_comes_beside_a_sound_replaces_none(result):
+    both = attrs.evolve(SPEECH, results=(SOUND, DATA))
+    offer = attrs.evolve(ENDPOINT, declared=both)
+    checks = ResultChecks(sandboxes=Answers(b"{}", b""))
+    with pytest.raises(ContentPolicy):
+        await checks.check(result, GenerationRequest(prompt="hello"), offer)
 
 
 async def test_an_output_of_another_type_is_checked_as_the_declared_kind():

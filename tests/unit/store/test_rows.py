@@ -242,3 +242,9 @@ def test_a_request_is_read_as_it_was_written(request):
 )
 def test_a_result_of_another_version_is_read_as_cattrs_reads_it(text):
     assert rows._read_result(text) == rows.load(text, StoredResult)
+
+
+def test_a_request_of_a_later_release_is_read_without_its_new_fields():
+    request = GenerationRequest(prompt="a boat", resolution="2K")
+    later = json.dumps(json.loads(rows.dump_request(request)) | {"later": [1]})
+    assert rows.request_of(later, None) == request
