@@ -38,7 +38,13 @@ def entry_points(group: str) -> "EntryPoints":
     """
     folders = [Path(folder) for folder in sys.path]
     changed = tuple((folder, folder.stat().st_mtime_ns) for folder in folders if folder.is_dir())
-    found: EntryPoints = _read(changed).select(group=group)
+    return _select(changed, group)
+
+
+# Python 3.11 takes milliseconds to select a group, and each read of a plugin asks for two.
+@functools.lru_cache(maxsize=64)
+def _select(folders: tuple[tuple[Path, int], ...], group: str) -> "EntryPoints":
+    found: EntryPoints = _read(folders).select(group=group)
     return found
 
 
