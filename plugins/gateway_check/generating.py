@@ -37,7 +37,7 @@ class _UnsoldJob:
 class Generator:
     """Generates at the operator's expense; a context manager."""
 
-    # What the vendors see as the task's id.
+    # The task's id, as the vendors see it.
     task_id: str
     results: ResultChecks = attrs.field(factory=ResultChecks)
     links: Downloader = attrs.field(factory=Downloader)

@@ -153,7 +153,7 @@ class MovementSearch(BackgroundSearch):
         await self._explain(roles)
 
     async def _begin(self, head: Block, addresses: Sequence[str]) -> Progress:
-        """Return what was read so far; for another address, all blocks are read again.
+        """Return the progress so far; for another address, all blocks are read again.
 
         That begins a week ago, or at the database's first block. The records of a restored
         database begin before it was made.
@@ -247,7 +247,7 @@ class MovementSearch(BackgroundSearch):
         return min(max(self.pause_s, took_s), _MAX_PAUSE_S) if self.pause_s else 0.0
 
     async def _explain(self, roles: Mapping[str, str], progress: Progress | None = None) -> None:
-        """Drop what is explained by now, and the smallest of too many; show and store the rest."""
+        """Drop those that are explained by now, and the smallest of too many; show and store the rest."""
         stored = {one.address: one.role for one in self._rows.values()}
         born_block = (progress or self._progress or _NOTHING).born_block
         found = await self._store.sum(

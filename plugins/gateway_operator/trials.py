@@ -37,7 +37,7 @@ class Trial:
     slug: str
     began_at: float
     ok: bool | None = None
-    # What came, or why nothing did.
+    # The result, or the reason why there is none.
     found: str = ""
     seconds: float = 0.0
     # 10⁻⁶ US dollars; None: not known.
@@ -158,7 +158,7 @@ async def _note_end(
 
 
 def _read(stored: StoredTrial, timeout_s: float, now: float) -> Trial:
-    """Return what the audit log has of a generation."""
+    """Return a generation as the audit log has it."""
     begun, ended = stored.begun, stored.ended
     trial = Trial(slug=begun.subject, began_at=begun.at, is_elsewhere=True)
     if ended is None:

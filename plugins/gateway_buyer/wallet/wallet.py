@@ -39,7 +39,7 @@ _AGAIN = "Call buy again with the same arguments: it sends the same payment, so 
 
 @attrs.frozen(kw_only=True)
 class Limits:
-    """What the wallet may pay, in units of 10⁻⁶ USDC."""
+    """The most that the wallet may pay, in units of 10⁻⁶ USDC."""
 
     per_purchase_units: int
     # More than this is paid only after the person agreed.
@@ -105,7 +105,7 @@ class Wallet:
             raise NotBought(str(error)) from None
 
     async def list_offers(self, url: str) -> list[Offer]:
-        """Return what a gateway sells; raises `NotBought`."""
+        """Return a gateway's offers; raises `NotBought`."""
         async with GatewayClient(url) as client:
             try:
                 return await client.list_offers()

@@ -16,7 +16,7 @@ _UNREAD_URGENT_S = 900.0
 
 
 def describe_kind(one: Movement) -> str:
-    """Return what a movement is, without a full stop."""
+    """Return the name of a movement, without a full stop."""
     name = ROLE_WORDS[one.role]
     if one.kind == "unbooked":
         return f"Left {name} without a record"
