@@ -247,7 +247,7 @@ class MovementSearch(BackgroundSearch):
         return min(max(self.pause_s, took_s), _MAX_PAUSE_S) if self.pause_s else 0.0
 
     async def _explain(self, roles: Mapping[str, str], progress: Progress | None = None) -> None:
-        """Drop those that are explained by now, and the smallest of too many; show and store the rest."""
+        """Drop the explained, and the smallest of too many; show and store the rest."""
         stored = {one.address: one.role for one in self._rows.values()}
         born_block = (progress or self._progress or _NOTHING).born_block
         found = await self._store.sum(
