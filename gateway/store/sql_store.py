@@ -64,9 +64,20 @@ class Sums:
     def __init__(self, open_reader: Callable[[], Awaitable[SumReader]]) -> None:
         self._open_reader = open_reader
         self._opening: asyncio.Future[SumReader] | None = None
+        self._is_closed = False
+
+    def begin(self) -> None:
+        """Allow sums: the store is open."""
+        self._is_closed = False
 
     async def run(self, function: Callable[[Connection], Value]) -> Value:
-        """Return `function(db)` on one snapshot of the database."""
+        """Return `function(db)` on one snapshot of the database.
+
+        Raises `ValueError` once the store is closed: nothing would close the connection that a
+        background task opens afterwards.
+        """
+        if self._is_closed:
+            raise ValueError("The store is closed.")
         reader = await self._find_reader()
         value: Value = await reader.run(function)
         return value
@@ -85,6 +96,7 @@ class Sums:
 
     async def close(self) -> None:
         """Close the connection, if it was opened."""
+        self._is_closed = True
         opening, self._opening = self._opening, None
         if opening is not None:
             (reader,) = await asyncio.gather(opening, return_exceptions=True)

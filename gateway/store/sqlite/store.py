@@ -123,6 +123,7 @@ class SqliteStore(SqlStore):
         return f"writable, {sum(payments.values())} payments"
 
     async def __aenter__(self) -> Self:
+        self._sums.begin()
         writer = ThreadConnection(partial(_connect, self._path))
         self._reader = ThreadConnection(partial(_connect, self._path))
         try:

@@ -76,6 +76,7 @@ class PostgresStore(SqlStore):
         await refuse_other_database(settings, self)
 
     async def __aenter__(self) -> Self:
+        self._sums.begin()
         try:
             server = await asyncio.to_thread(self._prepare)
         except psycopg.OperationalError as error:

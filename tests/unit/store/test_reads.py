@@ -71,3 +71,8 @@ async def test_a_closed_store_answers_with_an_error(tmp_path):
         pass
     with pytest.raises(ValueError, match="Connection closed"):
         await closed.task("unknown")
+    # A background task may ask so late; nothing would close a new connection.
+    with pytest.raises(ValueError, match="store is closed"):
+        await closed.sum(lambda db: db.execute("SELECT 1").fetchone())
+    async with closed:
+        assert tuple(await closed.sum(lambda db: db.execute("SELECT 1").fetchone())) == (1,)
