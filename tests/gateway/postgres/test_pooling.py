@@ -7,8 +7,9 @@ import psycopg
 import pytest
 
 from gateway.errors import SettingsError
-from gateway_nodes.postgres import store
-from gateway_nodes.postgres.store import PostgresStore, refuse_pooling
+from gateway_nodes.postgres import session
+from gateway_nodes.postgres.session import refuse_pooling
+from gateway_nodes.postgres.store import PostgresStore
 from tests.gateway.postgres.pgbouncer import PROGRAM, pgbouncer
 
 
@@ -56,7 +57,7 @@ def test_sessions_of_ones_own_are_fine(monkeypatch):
 
 def ask(monkeypatch, lender):
     raw, other = Client(lender()), Client(lender())
-    monkeypatch.setattr(store, "connect", lambda *_: contextlib.nullcontext(other))
+    monkeypatch.setattr(session, "connect", lambda *_: contextlib.nullcontext(other))
     refuse_pooling(raw, "")
 
 
