@@ -105,11 +105,9 @@ def create_app(
     Production passes at most settings and redactor; tests pass fakes for the rest. Raises
     `SettingsError` for settings or plugins that do not work together.
     """
-    settings = settings or load_settings()
+    settings, redactor, plugins = settings or load_settings(), redactor or Redactor(), list(plugins)
     check_plain_keys(settings)
-    plugins = list(plugins)
     manager = PluginManager(plugins, disabled=settings.plugins_disabled)
-    redactor = redactor or Redactor()
     catalog = manager.catalog(settings, now, redactor)
     store = store or open_store(settings)
     context = PluginContext(
@@ -309,11 +307,16 @@ def _make_payments(
         on_queued=announcer.queued,
         now=now,
         born_at=born_at,
-        exposure=Exposure(
-            store=store,
-            chain=chain,
-            held_file_bytes=settings.held_files_mb * 10**6,
-            now=now,
-            deployments_per_day=settings.deployments_per_day,
-        ),
+        exposure=_make_exposure(parts, context),
+    )
+
+
+def _make_exposure(parts: _Assembly, context: PluginContext) -> Exposure:
+    settings = context.settings
+    return Exposure(
+        store=parts.store,
+        chain=context.chain,
+        held_file_bytes=settings.held_files_mb * 10**6,
+        now=context.now,
+        deployments_per_day=settings.deployments_per_day,
     )

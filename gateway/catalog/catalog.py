@@ -7,14 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeVar, cast
 
 import attrs
-import structlog
 
 from gateway.catalog.circuit_breaker import CircuitBreaker
 from gateway.catalog.pricing import (
     Prices,
     apply_override,
     check_losses,
-    prices_of,
     set_cost,
     set_prices,
 )
@@ -23,12 +21,9 @@ from gateway.contracts import Clock, Provider
 from gateway.contracts.store import EarlierPrice, EndpointChange
 from gateway.domain import PAGE, Capability, Endpoint, FileKind
 from gateway.domain.built_in import KNOWN_FORMATS
-from gateway.domain.costs import find_losses
 from gateway.errors import AccountProblem, NotFound, SettingsError
 from gateway.outputs.keys import MediaTypes
 from gateway.settings import EndpointOverride
-from gateway.store import SqlStore
-from gateway.store.endpoint_changes import changes_after
 from gateway.telemetry.redaction import Redactor
 
 _Cached = TypeVar("_Cached")
@@ -371,41 +366,3 @@ def _at_price(endpoint: Endpoint, chosen: EndpointChange | EarlierPrice) -> Endp
     if chosen.price_units is None:
         return endpoint
     return set_prices(endpoint, Prices(chosen.price_units, chosen.more_units))
-
-
-_log = structlog.get_logger()
-
-
-class LiveChanges:
-    """Applies operators' changes while the gateway runs."""
-
-    def __init__(self, catalog: Catalog, store: SqlStore, now: Clock) -> None:
-        self._catalog = catalog
-        self._store = store
-        self._now = now
-        # The number of the newest change that was applied.
-        self._known = -1
-
-    async def poll(self) -> None:
-        """Apply the changes since the last read."""
-        found = await self._store.read(changes_after, self._known, self._now())
-        if found is None:
-            return
-        number, changes = found
-        before = {one.endpoint.slug: one for one in self._catalog.everything()}
-        self._catalog.change(changes)
-        self._known = number
-        for registered in self._catalog.everything():
-            _log_change(before[registered.endpoint.slug], registered)
-
-
-def _log_change(before: Registered, after: Registered) -> None:
-    slug = after.endpoint.slug
-    if after.is_paused != before.is_paused:
-        event = "endpoint.paused" if after.is_paused else "endpoint.resumed"
-        _log.warning(event, slug=slug)
-    if prices_of(after.endpoint) != prices_of(before.endpoint):
-        _log.warning("endpoint.priced", slug=slug, price_units=after.endpoint.price_units)
-    losses = find_losses(after.endpoint)
-    if losses and after.endpoint != before.endpoint:
-        _log.warning("endpoint.below_cost", slug=slug, sold=str(losses[0]))

@@ -386,12 +386,8 @@ class PluginManager:
 
     def settler(self, context: PluginContext) -> Settler:
         """Return the settler that `GATEWAY_SETTLEMENT` names."""
-        found = self._take_once(
-            "register_settlers",
-            settler_offer,
-            lambda name, _: (f"Settler {name}",),
-            context=context,
-        )
+        hook, claims = "register_settlers", lambda name, _: (f"Settler {name}",)
+        found = self._take_once(hook, settler_offer, claims, context=context)
         offered: dict[str, Callable[[], Settler]] = dict(offer for _, offer in found)
         name = context.settings.settlement
         if name not in offered:

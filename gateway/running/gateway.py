@@ -5,7 +5,8 @@ from typing import Any, TypeVar, cast
 
 import attrs
 
-from gateway.catalog.catalog import Catalog, LiveChanges
+from gateway.catalog.catalog import Catalog
+from gateway.catalog.live_changes import LiveChanges
 from gateway.catalog.watchdog import Watchdog
 from gateway.concurrency.fence import Fence
 from gateway.concurrency.shared_answers import SharedAnswer

@@ -96,17 +96,15 @@ def accept_direct(
 ) -> Task:
     """Claim a transaction and one of its transfers. The payment is `settled`, the task `queued`.
 
-    Returns the earlier task for a retry, as `find_direct` does, and this task if it is recorded
-    already: a repeat after a COMMIT whose response was lost. The Idempotency-Key is scoped to
-    the sender of the transfer. `is_proven` means that this sender signed the request. Raises
-    `TxAlreadyUsed`, `InsufficientPayment`, `InvalidPayment` and `IdempotencyConflict`.
+    Returns the earlier task for a retry, as `find_direct` does, and this one after a COMMIT whose
+    response was lost. The Idempotency-Key is scoped to the sender of the transfer, who signed the
+    request if `is_proven`. Raises `TxAlreadyUsed`, `InsufficientPayment`, `InvalidPayment` and
+    `IdempotencyConflict`.
     """
     if known := _find_own_or_direct(db, task, tx_hash, idempotency_key):
         return known
     transfer = _choose_transfer(db, task, transfers, idempotency_key, is_proven=is_proven)
-    if is_of_key(db, transfer.amount_units, idempotency_key, task.created_at):
-        # The buyer was asked for what is above the price.
-        task = attrs.evolve(task, price_units=transfer.amount_units)
+    task = _at_asked_price(db, task, transfer, idempotency_key)
     key_hash = _check_key(db, transfer, idempotency_key, task)
     payment = insert_payment(
         db,
@@ -126,6 +124,15 @@ def accept_direct(
     if transfer.authorization_key is not None:
         claim(db, transfer.authorization_key, payment.id)
     return insert_task(db, task, payment, TaskStatus.QUEUED)
+
+
+def _at_asked_price(
+    db: Connection, task: NewTask, transfer: Transfer, idempotency_key: str | None
+) -> NewTask:
+    """Return the task at the amount that was reserved for this buyer, who was asked for it."""
+    if is_of_key(db, transfer.amount_units, idempotency_key, task.created_at):
+        return attrs.evolve(task, price_units=transfer.amount_units)
+    return task
 
 
 def _check_key(

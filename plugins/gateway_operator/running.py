@@ -17,7 +17,19 @@ from gateway_operator.desk.running import Check, Running
 
 def make_desk(gateway: Gateway) -> Desk:
     """Return the desk of this gateway."""
+    return Desk(
+        settings=gateway.settings,
+        store=gateway.store,
+        chain=gateway.chain,
+        now=gateway.now,
+        refunds=gateway.refunds,
+        catalog=gateway.catalog,
+        changes=gateway.changes,
+        running=_make_running(gateway),
+    )
 
+
+def _make_running(gateway: Gateway) -> Running:
     async def find_checks() -> Sequence[Check]:
         return await _read_checks(gateway)
 
@@ -34,27 +46,18 @@ def make_desk(gateway: Gateway) -> Desk:
         carriers = make_carriers(gateway.settings, gateway.now, gateway.notifiers)
         return [name for carrier in carriers for name in carrier.channels]
 
-    return Desk(
-        settings=gateway.settings,
-        store=gateway.store,
-        chain=gateway.chain,
-        now=gateway.now,
-        refunds=gateway.refunds,
-        catalog=gateway.catalog,
-        changes=gateway.changes,
-        running=Running(
-            started_at=gateway.started_at,
-            checks=find_checks,
-            selling=lambda found: find_selling(gateway, [one.stops for one in found if not one.ok]),
-            settlement_keys=lambda: gateway.settlements.addresses,
-            conditions=lambda: find_conditions(gateway),
-            undelivered=lambda task_id: _find_undelivered(gateway, task_id),
-            blocked=find_blocks,
-            ignored_settings=find_ignored_settings,
-            channels=find_channels,
-            sections=gateway.sections,
-            try_settings=gateway.try_settings,
-        ),
+    return Running(
+        started_at=gateway.started_at,
+        checks=find_checks,
+        selling=lambda found: find_selling(gateway, [one.stops for one in found if not one.ok]),
+        settlement_keys=lambda: gateway.settlements.addresses,
+        conditions=lambda: find_conditions(gateway),
+        undelivered=lambda task_id: _find_undelivered(gateway, task_id),
+        blocked=find_blocks,
+        ignored_settings=find_ignored_settings,
+        channels=find_channels,
+        sections=gateway.sections,
+        try_settings=gateway.try_settings,
     )
 
 

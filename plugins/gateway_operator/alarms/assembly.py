@@ -37,7 +37,6 @@ def make_watch(
     """Return the alarm watch of a desk; `clean` removes secrets from a text."""
     settings, chosen = desk.settings, operator_settings_of(desk.settings)
     thresholds = Thresholds.of(settings)
-    at_s = parse_time(chosen.digest_at)
 
     async def find_reported() -> Sequence[Condition]:
         found = await _find_conditions(desk, thresholds)
@@ -48,13 +47,6 @@ def make_watch(
         search = desk.movements
         return {} if search.is_current else {"unbooked": search.booked_at}
 
-    async def write_due_digest(last: float | None) -> Alarm | None:
-        now = desk.now()
-        if not is_due(at_s, last, now):
-            return None
-        overview = await read_overview(desk, "24h")
-        return write_digest(overview, settings.base_url, settings.name, now)
-
     carriers = make_carriers(settings, desk.now, notifiers)
     beats = chosen.heartbeat_url
     return AlarmWatch(
@@ -62,7 +54,7 @@ def make_watch(
         find_conditions=find_reported,
         find_uncertain=find_uncertain,
         try_write=partial(_try_write, desk),
-        write_digest=write_due_digest,
+        write_digest=partial(_write_due_digest, desk, parse_time(chosen.digest_at)),
         clean=clean,
         sender=AlarmSender(store=desk.store, carriers=carriers, now=desk.now),
         heartbeat=Heartbeat(address=OperatorUrl(url=beats), now=desk.now) if beats else None,
@@ -71,6 +63,14 @@ def make_watch(
         gateway=settings.name,
         every_s=every_s,
     )
+
+
+async def _write_due_digest(desk: Desk, at_s: float | None, last: float | None) -> Alarm | None:
+    settings, now = desk.settings, desk.now()
+    if not is_due(at_s, last, now):
+        return None
+    overview = await read_overview(desk, "24h")
+    return write_digest(overview, settings.base_url, settings.name, now)
 
 
 async def _try_write(desk: Desk) -> None:

@@ -11,7 +11,8 @@ import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from gateway.catalog.catalog import Catalog, LiveChanges
+from gateway.catalog.catalog import Catalog
+from gateway.catalog.live_changes import LiveChanges
 from gateway.chain.client import Web3Chain
 from gateway.chain.keys import load_key, load_settlement_keys
 from gateway.contracts import PluginContext

@@ -5,7 +5,8 @@ from typing import Any
 
 import attrs
 
-from gateway.catalog.catalog import Catalog, LiveChanges
+from gateway.catalog.catalog import Catalog
+from gateway.catalog.live_changes import LiveChanges
 from gateway.concurrency.shared_answers import SharedAnswers
 from gateway.contracts import Chain, Clock
 from gateway.errors import SettingsError

@@ -70,6 +70,7 @@ def files(melody):
         "a picture": b"\x89PNG\r\n\x1a\n" + bytes(90),
         "an hour": recording(b"\x80" * 3_600_000, rate=1000),
         "one sample": recording(b"\x80"),
+        "a rate of megahertz": recording(tone * 12, rate=37_000_000),
     }
 
 
@@ -178,7 +179,9 @@ async def test_it_is_bought_by_the_command_and_saved_as_midi(site, payer, files,
     assert (path.suffix, path.read_bytes()[:4]) == (".mid", b"MThd")
 
 
-@pytest.mark.parametrize("name", ["cut", "a picture", "an hour", "one sample"])
+@pytest.mark.parametrize(
+    "name", ["cut", "a picture", "an hour", "one sample", "a rate of megahertz"]
+)
 async def test_a_bad_file_is_refused_before_payment(gateway, payer, files, name):
     body, paid = sent(files[name]), {"X-PAYMENT": payer.header(LEAST)}
     async with nothing_charged(gateway, gateway.chain):

@@ -13,6 +13,7 @@ from gateway.sandbox.errors import SandboxRefusal
 _WINDOW_S = 0.1
 _QUIET = 12
 _TICKS_PER_S = 960
+_MOST_RATE = 192_000
 _MAX_TRACKS = 100
 _NOTE_ON, _META, _TEMPO = 0x9, 0xFF, 0x51
 # The length of a channel message's data, by its upper four bits.
@@ -66,6 +67,9 @@ def _read(data: bytes) -> tuple[list[int], int]:
         raise SandboxRefusal("The recording is no WAV with plain samples.") from None
     if width not in (1, 2) or not rate:
         raise SandboxRefusal("The recording has no samples of 8 or 16 bits.")
+    if rate > _MOST_RATE:
+        # The price is by the second, and the work by the sample.
+        raise SandboxRefusal(f"The recording has more than {_MOST_RATE:,} samples a second.")
     if len(frames) < promised:
         raise SandboxRefusal("The recording is cut off: its header promises more samples.")
     if width == 1:
