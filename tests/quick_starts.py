@@ -1,4 +1,4 @@
-"""A pytest plugin that caches what every gateway under test would compute again at its start."""
+"""A pytest plugin that caches the parts of a start that every gateway under test would compute again."""
 
 import functools
 import gc

@@ -146,7 +146,7 @@ def dump(value) -> str:
 
 
 def describe(endpoint) -> dict:
-    """Return what the doors show that need no gateway."""
+    """Return the answers of the doors that need no gateway."""
     found = {
         "schema": request_schema(endpoint, callbacks=True),
         "example": request_example(endpoint),

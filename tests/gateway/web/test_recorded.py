@@ -1,4 +1,4 @@
-"""What every door shows about the four built-in capabilities, compared with `recorded/`.
+"""Every door's words about the four built-in capabilities, compared with `recorded/`.
 
 A changed word changes a file there. To write them again, before reading the diff:
 

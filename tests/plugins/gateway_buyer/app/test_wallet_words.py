@@ -1,4 +1,4 @@
-"""What the wallet tells the person and the model: nothing disguised, and a way that each can go."""
+"""The wallet's words to the person and the model: nothing disguised, and a way that each can go."""
 
 import time
 
