@@ -1,4 +1,4 @@
-"""A pytest plugin that caches the parts of a start that every gateway under test would compute again."""
+"""A pytest plugin that caches the parts of a start that each gateway would compute again."""
 
 import functools
 import gc

@@ -1,4 +1,4 @@
-"""Files and results of plugins' kinds: the answers of their functions are checked, too."""
+"""Files and results of plugins' kinds: the answers of their functions are checked."""
 
 import attrs
 import pytest
