@@ -98,6 +98,9 @@ class SimStore(SqliteStore):
         self._plugin_writes = self._plugin_reads = self._connect_for_plugins(None)
         return self
 
+    async def note_wallet(self, wallet: str, now: float) -> None:  # type: ignore[override]
+        """Note nothing: every life has the one wallet, and seeds would show other histories."""
+
     async def _open_sums(self) -> InlineReader:
         return InlineReader(self._db, self._life)
 

@@ -26,9 +26,9 @@ PRICE_UNITS = 20_000
 SLUG = "picture"
 _BATCH_SHARE = 0.4  # of the histories whose gateway has keys of its own
 PRICES = {SLUG: PRICE_UNITS, "drawing": 30_000}  # drawings are sold where vouchers are taken
-_SETTLEMENT_KEY = "0x" + "5e" * 32
-_OTHER_KEY = "0x" + "6e" * 32
-_REFUND_KEY = "0x" + "4e" * 32
+_SETTLEMENT_KEY = "0x" + "5e" * 31 + "5f"
+_OTHER_KEY = "0x" + "6e" * 31 + "6f"
+_REFUND_KEY = "0x" + "4e" * 31 + "4f"
 SIGNER = address_of(bytes.fromhex(_SETTLEMENT_KEY[2:]))
 REFUNDER = address_of(bytes.fromhex(_REFUND_KEY[2:]))
 
@@ -64,8 +64,6 @@ class Terms:
 def settings(settlement: str, refunds: str, refund_cap: str, batch: int) -> Settings:
     return Settings(
         base_url="http://gateway.test",
-        # Nothing connects to it. On this machine a key may be an example's.
-        rpc_urls=("http://127.0.0.1:8545",),
         wallet=WALLET,
         data_dir=Path(tempfile.gettempdir()),
         settlement="local" if settlement == "keys" else settlement,
