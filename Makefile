@@ -12,7 +12,7 @@ JOBS ?= $(shell expr 2 '*' $(CORES))
 export PYTHONDONTWRITEBYTECODE =
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: install lock demo quick test test-profile test-slow short-proofs long-proofs proof check bench format docs site frontend clean
+.PHONY: install lock demo quick test test-profile test-slow long-proofs proof check bench format docs site frontend clean
 .PHONY: bench-documents bench-peers bench-paid bench-nodes bench-smoke
 .PHONY: image-check check-workflows vendors newest oldest
 .PHONY: sim mutants crash races faults clients fuzz chaos chaos-upgrade test-postgres
@@ -82,10 +82,10 @@ quick: install
 	$(PYTEST) -q -n $(shell expr 1 '+' $(CORES)) tests/unit tests/plugins/*/unit \
 		--ignore=tests/unit/store/test_sqlite_store.py --ignore=tests/unit/cli/test_snapshots.py
 
-# Before a commit. Includes a small part of each proof. The longest tests come first.
+# Every test but those of PostgreSQL and those marked `full`: each proof has its short form.
 test: install
-	$(PYTEST) -q -n $(JOBS) @tests/proof/seeds.txt tests/gateway tests/plugins/*/app tests/unit \
-		tests/plugins/*/unit --ignore=tests/gateway/postgres
+	$(PYTEST) -q -n $(JOBS) --dist loadgroup -m "not full" tests --ignore=tests/gateway/postgres \
+		--ignore=tests/vendors
 
 # The PostgreSQL tests, and the gateway tests in on_postgres.txt, on PostgreSQL.
 test-postgres: install
@@ -102,12 +102,7 @@ test-profile: install
 test-slow: install
 	$(PYTEST) -q -n $(shell expr 4 '*' $(JOBS)) -p tests.slow_seams $(TESTS)
 
-# All of tests/proof, in depth for a run of minutes. Tests that share a gateway or a browser run in
-# one process (loadgroup).
-short-proofs: install
-	$(PYTEST) -q -n $(JOBS) --dist loadgroup -m "not full" tests/proof $(wildcard tests/plugins/*/proof) $(BUT)
-
-# The same including tests marked `full`, except the fault tables, which are `make faults`.
+# The proofs in full, except the fault tables, which are `make faults`.
 long-proofs: install
 	$(PYTEST) -q -n $(JOBS) --dist loadgroup tests/proof $(wildcard tests/plugins/*/proof) --ignore=tests/proof/faults
 
@@ -126,7 +121,7 @@ check: install
 	$(BIN)/python docs/commands.py
 	$(BIN)/python docs/prose.py
 
-# The proofs that money is safe; `make short-proofs` runs a short form of each (docs/payments.md).
+# The proofs that money is safe; `make test` runs a short form of each (docs/payments.md).
 sim: install
 	$(BIN)/python -m tests.proof.simulation
 

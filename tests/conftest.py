@@ -49,7 +49,7 @@ PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
 
-pytest_plugins = ["tests.quick_starts"]
+pytest_plugins = ["tests.quick_starts", "tests.distribution"]
 
 # Read before any test: each begins without the machine's settings.
 _TEST_DATABASE = os.environ.get("GATEWAY_TEST_DATABASE", "sqlite")

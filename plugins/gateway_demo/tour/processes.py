@@ -87,9 +87,9 @@ def open_child(
     Without `output`, it writes to the terminal. In its own session the child does not get the
     terminal's Ctrl-C, which this process handles.
     """
-    # Module and arguments are our own.
+    # Module and arguments are our own. With -P, a file in the folder hides no library.
     return subprocess.Popen(  # noqa: S603
-        [sys.executable, "-m", "gateway_demo.tour.child", *words],
+        [sys.executable, "-P", "-m", "gateway_demo.tour.child", *words],
         cwd=folder,
         env=environment,
         stdin=subprocess.PIPE,

@@ -29,7 +29,7 @@ return Response.json({...found, transaction: null});
 """
 # An amount that the gateway did not reserve, because it reserves six in ten minutes.
 _AMOUNT = """
-const payBy = Math.floor(Date.now() / 1000) + 1800 - (sessionStorage.isOver ? 86400 : 0);
+const payBy = Math.floor(Date.now() / 1000) + 1800 - (sessionStorage.isOver ? 172800 : 0);
 if (path.startsWith("/pay/amount")) return Response.json({units: "20123", payBy});
 """
 # The gateway finds a transfer once it is sent, and refuses it for good.

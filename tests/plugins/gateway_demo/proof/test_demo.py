@@ -26,7 +26,7 @@ PLAY_MONEY = "play money, on 127.0.0.1 only"
 
 
 def command(output: Path, *options: str) -> list[str]:
-    return [sys.executable, "-m", "gateway", "demo", "--output", str(output), *options]
+    return [sys.executable, "-P", "-m", "gateway", "demo", "--output", str(output), *options]
 
 
 def environment(*first: Path, **more: str) -> dict[str, str]:
