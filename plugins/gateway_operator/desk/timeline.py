@@ -184,10 +184,10 @@ def _describe_attempt(one: ShownAttempt, *, is_again: bool, is_last: bool) -> It
         yield Moment(at=one.begun_at, shape="busy", title=title, text=text)
     if not is_last and one.ended_at is not None:
         shape, ending = _ENDS.get(one.outcome, ("off", one.outcome))
-        said = [one.details.replace("_", " ")] if one.details else []
-        said += [one.message] if one.message else []
-        said += [f"{one.times} times in all"] if one.times > 1 else []
-        yield Moment(at=one.ended_at, shape=shape, title=f"{name} {ending}", text=": ".join(said))
+        words = (one.details or "").replace("_", " ")
+        text = ": ".join(part for part in (words, one.message) if part)
+        text += f" ({one.times} times)" if one.times > 1 else ""
+        yield Moment(at=one.ended_at, shape=shape, title=f"{name} {ending}", text=text.strip())
 
 
 def _action_moments(facts: TaskFacts) -> Iterator[Moment]:
