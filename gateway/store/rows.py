@@ -9,7 +9,7 @@ import cattrs
 import msgspec
 
 from gateway.contracts import Lease, SignedTransaction
-from gateway.contracts.store import JobRecord
+from gateway.contracts.store import AttemptRecord, JobRecord
 from gateway.domain import (
     Attachment,
     Authorization,
@@ -221,6 +221,9 @@ def lease_of(row: Row, *, until: float) -> Lease:
         sent_at=row["sent_at"],
         payment_id=row["payment_id"],
         request_id=row["request_id"],
+        begun_at=row["begun_at"],
+        node=row["leased_by"],
+        ended=attempts_of(row["attempts"]),
     )
 
 
@@ -229,6 +232,11 @@ def job_of(row: Row) -> JobRecord:
     same = ("sent_at", "note", "cost_micros", "cost_source", "provider", "reason")
     handle = load(row["handle"], Handle) if row["handle"] is not None else None
     return JobRecord(handle=handle, **{name: row[name] for name in same})
+
+
+def attempts_of(text: str | None) -> tuple[AttemptRecord, ...]:
+    """Parse the column `tasks.attempts`."""
+    return load(text, tuple[AttemptRecord, ...]) if text is not None else ()
 
 
 def signed_of(row: Row) -> SignedTransaction:

@@ -121,7 +121,7 @@ class Attempt:
 
     async def _give_back(self) -> None:
         try:
-            await self.resources.queue.give_back(self.lease)
+            await self.resources.queue.give_back(self.lease, stopped_at=self.resources.now())
         except Exception:  # noqa: BLE001 - an attempt's edge: its lease expires
             _log.exception("worker.not_given_back", task=self.lease.task_id)
 

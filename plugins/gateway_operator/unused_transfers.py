@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import attrs
 
 from gateway.chain.block_times import first_block_since, last_block_by
+from gateway.chain.log_ranges import LogsTooNarrow
 from gateway.contracts import Chain, Clock
 from gateway.domain import MinedTransfer
 from gateway.store import SqlStore
@@ -21,6 +22,12 @@ _DAYS = 7.0
 _PAUSE_S = 0.5
 # The command pauses less, because an operator waits for it.
 _COMMAND_PAUSE_S = 0.2
+# 33 minutes of Base. Narrow endpoints answer for smaller pieces, down to the least: then the chain
+# needs up to 20 log queries for each, so a search reads only some, and the next one goes on.
+_PIECE_BLOCKS = 10_000
+_WIDE_BLOCKS = 1_000
+_LEAST_BLOCKS = 100
+_NARROW_PIECES = 10
 # Anyone can send dust without end, so only this many of the largest transactions are kept.
 _MAX_KEPT = 500
 
@@ -67,7 +74,8 @@ class UnusedSearch(BackgroundSearch):
 
     The first search makes about 300 log queries, one after the other, or five times as many at an
     endpoint limited to 2,000 blocks; later ones read only new blocks. Each also reads the times of
-    the transfers' blocks.
+    the transfers' blocks. At an endpoint limited to fewer, the newest blocks come first, and a
+    search makes at most 200 log queries: it takes days to read a week.
     """
 
     name = "unused-search"
@@ -80,9 +88,16 @@ class UnusedSearch(BackgroundSearch):
         self.known: Sequence[UnusedTransfer] = ()
         # Start of the searched period, in Unix seconds.
         self.since: float | None = None
+        # Whether the last search has read all its blocks.
+        self.is_complete = False
+        # Since when searches leave blocks unread, in Unix seconds.
+        self.incomplete_since: float | None = None
         # The number of small transfers left out.
         self.left_out = 0
         self._next_block: int | None = None
+        # First and last of the blocks that are not read, oldest first.
+        self._unread: list[tuple[int, int]] = []
+        self._piece_blocks = _PIECE_BLOCKS
         # All incoming transfers of each transaction with an unused one. The number of equal ones
         # shows later whether one was used.
         self._by_transaction: dict[str, list[MinedTransfer]] = {}
@@ -90,16 +105,51 @@ class UnusedSearch(BackgroundSearch):
         self._times: dict[int, float] = {}
 
     async def _advance(self) -> None:
+        if self.incomplete_since is None:
+            self.incomplete_since = self._now()
         head = await self._chain.safe_head()
         self.since = self._now() - _DAYS * 86_400
         if self._next_block is None:
             self._next_block = await first_block_since(self._chain, self.since, head=head)
-        pieces = transfer_pieces(self._chain, self._next_block, head.number, recipient=self._wallet)
-        async for end, transfers in pieces:
-            await self._note(transfers)
-            self._next_block = end + 1
-            await asyncio.sleep(self.pause_s)
+        self._add_unread(self._next_block, head.number)
+        # An endpoint is not narrow for ever.
+        larger = 2 * self._piece_blocks
+        self._piece_blocks = larger if larger < _WIDE_BLOCKS else _PIECE_BLOCKS
+        narrow_pieces = 0
+        while self._unread and narrow_pieces < _NARROW_PIECES:
+            await self._read_newest()
+            narrow_pieces += int(self._piece_blocks < _WIDE_BLOCKS)
         await self._forget_used(self.since)
+        self.is_complete = not self._unread
+        if self.is_complete:
+            self.incomplete_since = None
+
+    def _add_unread(self, first: int, last: int) -> None:
+        """Add blocks that are not read, to those just before them if they are not read either."""
+        if first > last:
+            return
+        if self._unread and self._unread[-1][1] == first - 1:
+            first = self._unread.pop()[0]
+        self._unread.append((first, last))
+        self._next_block = last + 1
+
+    async def _read_newest(self) -> None:
+        """Read the newest piece, and try smaller ones if the endpoint is narrow."""
+        first, last = self._unread[-1]
+        size = min(self._piece_blocks, last - first + 1)
+        begin = last - size + 1
+        try:
+            async for _, transfers in transfer_pieces(
+                self._chain, begin, last, recipient=self._wallet, least_blocks=size
+            ):
+                await self._note(transfers)
+        except LogsTooNarrow:
+            if size <= _LEAST_BLOCKS:
+                raise
+            self._piece_blocks = max(size // 2, _LEAST_BLOCKS)
+            return
+        self._unread[-1:] = [(first, begin - 1)] if first < begin else []
+        await asyncio.sleep(self.pause_s)
 
     async def _note(self, transfers: Sequence[MinedTransfer]) -> None:
         hashes = {each.tx_hash for each in await self._store.sum(unused, transfers)}

@@ -43,6 +43,9 @@ class MachineFacts:
     nodes: Sequence[NodeRecord] = ()
     # Times of unmarked unused transfers; None: not searched yet.
     unused: Sequence[float] | None = None
+    # Since when blocks are not searched for them, and why not; None: all were.
+    unused_unread_s: float | None = None
+    unused_problem: str | None = None
     # The largest of them that no buyer can use any more, and that are worth a price.
     lost: Sequence[UnusedTransfer] = ()
     # USDC that moved without a record.
@@ -83,6 +86,10 @@ async def read_machine(desk: Desk) -> MachineFacts:
             if search.searched_at is None
             else [one.at for one in unmarked if one not in known_forgotten]
         ),
+        unused_unread_s=(
+            None if search.incomplete_since is None else now - search.incomplete_since
+        ),
+        unused_problem=search.problem,
         lost=await _choose_lost(desk, unmarked, now),
         moved=await read_unmarked_moved(desk),
         movements_unread_s=await _read_unread(desk, now),
