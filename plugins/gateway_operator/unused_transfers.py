@@ -88,10 +88,8 @@ class UnusedSearch(BackgroundSearch):
         self.known: Sequence[UnusedTransfer] = ()
         # Start of the searched period, in Unix seconds.
         self.since: float | None = None
-        # Whether the last search has read all its blocks.
-        self.is_complete = False
-        # Since when searches leave blocks unread, in Unix seconds.
-        self.incomplete_since: float | None = None
+        # When all its blocks were read last, in Unix seconds; None: not yet.
+        self.complete_at: float | None = None
         # The number of small transfers left out.
         self.left_out = 0
         self._next_block: int | None = None
@@ -105,13 +103,13 @@ class UnusedSearch(BackgroundSearch):
         self._times: dict[int, float] = {}
 
     async def _advance(self) -> None:
-        if self.incomplete_since is None:
-            self.incomplete_since = self._now()
         head = await self._chain.safe_head()
         self.since = self._now() - _DAYS * 86_400
         if self._next_block is None:
             self._next_block = await first_block_since(self._chain, self.since, head=head)
-        self._add_unread(self._next_block, head.number)
+        if self._next_block <= head.number:
+            self._unread.append((self._next_block, head.number))
+            self._next_block = head.number + 1
         # An endpoint is not narrow for ever.
         larger = 2 * self._piece_blocks
         self._piece_blocks = larger if larger < _WIDE_BLOCKS else _PIECE_BLOCKS
@@ -120,18 +118,13 @@ class UnusedSearch(BackgroundSearch):
             await self._read_newest()
             narrow_pieces += int(self._piece_blocks < _WIDE_BLOCKS)
         await self._forget_used(self.since)
-        self.is_complete = not self._unread
-        if self.is_complete:
-            self.incomplete_since = None
+        if not self._unread:
+            self.complete_at = self._now()
 
-    def _add_unread(self, first: int, last: int) -> None:
-        """Add blocks that are not read, to those just before them if they are not read either."""
-        if first > last:
-            return
-        if self._unread and self._unread[-1][1] == first - 1:
-            first = self._unread.pop()[0]
-        self._unread.append((first, last))
-        self._next_block = last + 1
+    @property
+    def is_complete(self) -> bool:
+        """Whether the last search has read all blocks."""
+        return self.complete_at is not None and not self._unread
 
     async def _read_newest(self) -> None:
         """Read the newest piece, and try smaller ones if the endpoint is narrow."""

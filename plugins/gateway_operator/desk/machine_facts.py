@@ -43,7 +43,7 @@ class MachineFacts:
     nodes: Sequence[NodeRecord] = ()
     # Times of unmarked unused transfers; None: not searched yet.
     unused: Sequence[float] | None = None
-    # Since when blocks are not searched for them, and why not; None: all were.
+    # Since all blocks were searched for them, and why not; None: not known.
     unused_unread_s: float | None = None
     unused_problem: str | None = None
     # The largest of them that no buyer can use any more, and that are worth a price.
@@ -87,7 +87,7 @@ async def read_machine(desk: Desk) -> MachineFacts:
             else [one.at for one in unmarked if one not in known_forgotten]
         ),
         unused_unread_s=(
-            None if search.incomplete_since is None else now - search.incomplete_since
+            now - max(running.started_at, search.complete_at or 0.0) if running else None
         ),
         unused_problem=search.problem,
         lost=await _choose_lost(desk, unmarked, now),

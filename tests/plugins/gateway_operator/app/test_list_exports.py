@@ -15,7 +15,7 @@ OTHER = "0x" + "ef" * 20
 _FORM = re.compile(r'<form method="get"[^>]* class="filters".*?</form>', re.DOTALL)
 _NAME = re.compile(r'<(?:input|select)[^>]* name="(\w+)"')
 _CSV = re.compile(r'(?:href|action)="([^"]*\.csv[^"]*)"')
-# A row's name on the page, and its column in the CSV.
+# What names a row on the page, and in which column of its CSV.
 _TASK = (re.compile(r'href="/admin/tasks/([^"?/.]+)"'), "task")
 _ENDPOINT = (re.compile(r'"/admin/endpoints/([\w-]+)/'), "endpoint")
 _HOUR_S = 3600.0
@@ -39,7 +39,7 @@ async def sold(gateway):
 
 
 async def shown_and_exported(gateway, path: str, row) -> tuple[set[str], set[str], str]:
-    """Return the names on a page, those in its CSV, and the page."""
+    """What a page names, what its CSV names, and the page."""
     page = await (await gateway.client.get(path)).get_data(as_text=True)
     link = html.unescape(_CSV.findall(page)[-1])
     answer = await gateway.client.get(link)

@@ -25,11 +25,10 @@ class Chain:
         self.dust_every = dust_every
         self.log_queries = self.block_queries = 0
         self.most_blocks = 10_000
-        self.newest = HEAD
         self.silent_after: int | None = None
 
     async def head(self) -> Block:
-        return await self.block_at(self.newest)
+        return await self.block_at(HEAD)
 
     safe_head = head
 
@@ -113,17 +112,6 @@ async def test_an_endpoint_that_is_too_narrow_is_named(rests):
     await search.refresh(60.0)
     assert chain.log_queries == 10
     assert not search.is_complete
-    for _ in range(50):
-        chain.newest += 300
-        search.failed_at = None
-        await search.refresh(60.0)
-    # However long it was too narrow, a wide one is asked as often as at the start.
-    chain.most_blocks, search.failed_at, asked = 10_000, None, chain.log_queries
-    for _ in range(4):
-        await search.refresh(60.0)
-        search.searched_at = None
-    assert (search.problem, search.is_complete) == (None, True)
-    assert chain.log_queries - asked <= 340
 
 
 async def test_a_narrow_endpoint_is_read_newest_first_and_a_little_at_a_time(rests):
