@@ -235,8 +235,23 @@ def job_of(row: Row) -> JobRecord:
 
 
 def attempts_of(text: str | None) -> tuple[AttemptRecord, ...]:
-    """Parse the column `tasks.attempts`."""
-    return load(text, tuple[AttemptRecord, ...]) if text is not None else ()
+    """Parse the column `tasks.attempts`, without the records that this release cannot read.
+
+    They are only shown. A later release's record must not stop a lease or the recovery.
+    """
+    try:
+        found = json.loads(text or "[]")
+    except ValueError:
+        return ()
+    records = (_read_attempt(each) for each in found) if isinstance(found, list) else ()
+    return tuple(record for record in records if record is not None)
+
+
+def _read_attempt(raw: Any) -> AttemptRecord | None:
+    try:
+        return _CONVERTER.structure(raw, AttemptRecord)
+    except Exception:  # noqa: BLE001 - cattrs raises many types, also groups
+        return None
 
 
 def signed_of(row: Row) -> SignedTransaction:

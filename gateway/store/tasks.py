@@ -207,10 +207,13 @@ def recover(db: Connection, now: float, node: str | None = None) -> int:
     names, clock = [node] if node is not None else [], lease_clock(db, now)
     held = f"status = 'processing' AND lease_token IS NOT NULL {own}"
     _clear_suspicion(db, held, names)
-    dead = f"SELECT id, {ATTEMPT_COLUMNS} FROM tasks WHERE {held}"  # noqa: S608
+    dead = f"SELECT id, lease_token, {ATTEMPT_COLUMNS} FROM tasks WHERE {held}"  # noqa: S608
     for row in db.execute(dead, names).fetchall():
         ended = end_dead(row, now, _RESTARTED)
-        db.execute("UPDATE tasks SET attempts = ? WHERE id = ?", (ended, row["id"]))
+        db.execute(
+            "UPDATE tasks SET attempts = ? WHERE id = ? AND lease_token = ?",
+            (ended, row["id"], row["lease_token"]),
+        )
     return db.execute(
         f"""UPDATE tasks SET lease_token = NULL, begun_at = NULL, restarts = restarts + 1,
                attempt = attempt - CASE WHEN handle IS NULL THEN 1 ELSE 0 END,

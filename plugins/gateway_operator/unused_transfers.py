@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import attrs
 
 from gateway.chain.block_times import first_block_since, last_block_by
-from gateway.chain.log_ranges import LogsTooNarrow
 from gateway.contracts import Chain, Clock
 from gateway.domain import MinedTransfer
 from gateway.store import SqlStore
@@ -22,12 +21,6 @@ _DAYS = 7.0
 _PAUSE_S = 0.5
 # The command pauses less, because an operator waits for it.
 _COMMAND_PAUSE_S = 0.2
-# 33 minutes of Base. Narrow endpoints answer for smaller pieces, down to the least: then the chain
-# needs up to 20 log queries for each, so a search reads only some, and the next one goes on.
-_PIECE_BLOCKS = 10_000
-_WIDE_BLOCKS = 1_000
-_LEAST_BLOCKS = 100
-_NARROW_PIECES = 10
 # Anyone can send dust without end, so only this many of the largest transactions are kept.
 _MAX_KEPT = 500
 
@@ -74,8 +67,7 @@ class UnusedSearch(BackgroundSearch):
 
     The first search makes about 300 log queries, one after the other, or five times as many at an
     endpoint limited to 2,000 blocks; later ones read only new blocks. Each also reads the times of
-    the transfers' blocks. At an endpoint limited to fewer, the newest blocks come first, and a
-    search makes at most 200 log queries: it takes days to read a week.
+    the transfers' blocks.
     """
 
     name = "unused-search"
@@ -88,14 +80,9 @@ class UnusedSearch(BackgroundSearch):
         self.known: Sequence[UnusedTransfer] = ()
         # Start of the searched period, in Unix seconds.
         self.since: float | None = None
-        # When all its blocks were read last, in Unix seconds; None: not yet.
-        self.complete_at: float | None = None
         # The number of small transfers left out.
         self.left_out = 0
         self._next_block: int | None = None
-        # First and last of the blocks that are not read, oldest first.
-        self._unread: list[tuple[int, int]] = []
-        self._piece_blocks = _PIECE_BLOCKS
         # All incoming transfers of each transaction with an unused one. The number of equal ones
         # shows later whether one was used.
         self._by_transaction: dict[str, list[MinedTransfer]] = {}
@@ -107,42 +94,12 @@ class UnusedSearch(BackgroundSearch):
         self.since = self._now() - _DAYS * 86_400
         if self._next_block is None:
             self._next_block = await first_block_since(self._chain, self.since, head=head)
-        if self._next_block <= head.number:
-            self._unread.append((self._next_block, head.number))
-            self._next_block = head.number + 1
-        # An endpoint is not narrow for ever.
-        larger = 2 * self._piece_blocks
-        self._piece_blocks = larger if larger < _WIDE_BLOCKS else _PIECE_BLOCKS
-        narrow_pieces = 0
-        while self._unread and narrow_pieces < _NARROW_PIECES:
-            await self._read_newest()
-            narrow_pieces += int(self._piece_blocks < _WIDE_BLOCKS)
+        pieces = transfer_pieces(self._chain, self._next_block, head.number, recipient=self._wallet)
+        async for end, transfers in pieces:
+            await self._note(transfers)
+            self._next_block = end + 1
+            await asyncio.sleep(self.pause_s)
         await self._forget_used(self.since)
-        if not self._unread:
-            self.complete_at = self._now()
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether the last search has read all blocks."""
-        return self.complete_at is not None and not self._unread
-
-    async def _read_newest(self) -> None:
-        """Read the newest piece, and try smaller ones if the endpoint is narrow."""
-        first, last = self._unread[-1]
-        size = min(self._piece_blocks, last - first + 1)
-        begin = last - size + 1
-        try:
-            async for _, transfers in transfer_pieces(
-                self._chain, begin, last, recipient=self._wallet, least_blocks=size
-            ):
-                await self._note(transfers)
-        except LogsTooNarrow:
-            if size <= _LEAST_BLOCKS:
-                raise
-            self._piece_blocks = max(size // 2, _LEAST_BLOCKS)
-            return
-        self._unread[-1:] = [(first, begin - 1)] if first < begin else []
-        await asyncio.sleep(self.pause_s)
 
     async def _note(self, transfers: Sequence[MinedTransfer]) -> None:
         hashes = {each.tx_hash for each in await self._store.sum(unused, transfers)}

@@ -1,5 +1,7 @@
 """Contract of every store: the leases of a task that ended before its end."""
 
+import pytest
+
 from gateway.contracts import Lease
 from gateway.contracts.store import AttemptRecord
 from gateway.domain import MAX_ATTEMPTS, Handle
@@ -19,7 +21,7 @@ def brief(lease: Lease) -> list[tuple[int, str, int]]:
 
 
 class AttemptsContract:
-    """What the operator reads about attempts that neither completed nor failed their task."""
+    """The records of attempts that neither completed nor failed their task."""
 
     async def test_a_first_attempt_has_no_record_before_it(self, store: SqlStore) -> None:
         lease = await leased(store)
@@ -73,6 +75,17 @@ class AttemptsContract:
         await store.queue.give_back(await leased(store))
         again = await only_lease(store, NOW + 1)
         assert (again.attempt, again.ended, again.begun_at) == (1, (), NOW + 1)
+
+    @pytest.mark.parametrize("text", ["null", "no JSON", '[{"number": null}]', '[[], "x"]', "{}"])
+    async def test_records_that_nobody_can_read_stop_nothing(
+        self, store: SqlStore, text: str
+    ) -> None:
+        lease = await leased(store)
+        sql = "UPDATE tasks SET attempts = ?"
+        await store.write(lambda db: db.execute(sql, (text,)).rowcount)
+        assert await store.queue.recover(now=NOW + 1) == 1
+        again = await only_lease(store, NOW + 2)
+        assert (again.task_id, brief(again)) == (lease.task_id, [(1, "died", 1)])
 
     async def test_who_lost_the_lease_records_nothing(self, store: SqlStore) -> None:
         lost = await leased(store)

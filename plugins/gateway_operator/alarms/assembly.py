@@ -95,13 +95,8 @@ async def _find_conditions(desk: Desk, thresholds: Thresholds) -> Sequence[Condi
 async def _search_unused(desk: Desk) -> None:
     """Start a search for unused transfers every ten minutes, without waiting.
 
-    The first search reads a week of the chain, later ones only new blocks. One that a narrow
-    endpoint left incomplete goes on at once.
+    The first search reads a week of the chain, later ones only new blocks.
     """
     search = desk.unused
-    if (
-        not search.is_complete
-        or search.searched_at is None
-        or desk.now() - search.searched_at >= _SEARCH_EVERY_S
-    ):
+    if search.searched_at is None or desk.now() - search.searched_at >= _SEARCH_EVERY_S:
         await search.refresh(0.0)

@@ -43,9 +43,6 @@ class MachineFacts:
     nodes: Sequence[NodeRecord] = ()
     # Times of unmarked unused transfers; None: not searched yet.
     unused: Sequence[float] | None = None
-    # Since all blocks were searched for them, and why not; None: not known.
-    unused_unread_s: float | None = None
-    unused_problem: str | None = None
     # The largest of them that no buyer can use any more, and that are worth a price.
     lost: Sequence[UnusedTransfer] = ()
     # USDC that moved without a record.
@@ -86,10 +83,6 @@ async def read_machine(desk: Desk) -> MachineFacts:
             if search.searched_at is None
             else [one.at for one in unmarked if one not in known_forgotten]
         ),
-        unused_unread_s=(
-            now - max(running.started_at, search.complete_at or 0.0) if running else None
-        ),
-        unused_problem=search.problem,
         lost=await _choose_lost(desk, unmarked, now),
         moved=await read_unmarked_moved(desk),
         movements_unread_s=await _read_unread(desk, now),

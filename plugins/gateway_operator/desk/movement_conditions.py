@@ -1,4 +1,4 @@
-"""Conditions of USDC without a record, of searches that miss blocks, and of a restored database."""
+"""Conditions of USDC that moved without a record, and of a restored database."""
 
 from collections.abc import Iterator, Sequence
 
@@ -13,8 +13,6 @@ ROLE_WORDS = {"wallet": "the wallet", "refund": "a refund key", "settlement": "a
 _PAGE = "/admin/payments#moved"
 _UNREAD_SOON_S = 120.0
 _UNREAD_URGENT_S = 900.0
-# Where many blocks are read at once, a week takes minutes.
-_UNUSED_UNREAD_S = 3600.0
 
 
 def describe_kind(one: Movement) -> str:
@@ -64,7 +62,8 @@ def _left(facts: Facts, _: Thresholds) -> Iterator[Condition]:
 def _unread(facts: Facts, _: Thresholds) -> Iterator[Condition]:
     """Yield that the newest blocks are not read, unless a failed check says that no chain is."""
     unread_s, problem = facts.machine.movements_unread_s, facts.machine.movements_problem
-    if unread_s is None or unread_s < _UNREAD_SOON_S or _has_no_chain(facts):
+    is_known = any(one.name == "rpc" and not one.ok for one in facts.checks or ())
+    if unread_s is None or unread_s < _UNREAD_SOON_S or is_known:
         return
     yield Condition(
         condition="movements_unread",
@@ -76,30 +75,6 @@ def _unread(facts: Facts, _: Thresholds) -> Iterator[Condition]:
         button="View",
         href=_PAGE,
     )
-
-
-def _unused_unread(facts: Facts, _: Thresholds) -> Iterator[Condition]:
-    """Yield that the search for unused transfers failed, or has to read long."""
-    unread_s, problem = facts.machine.unused_unread_s, facts.machine.unused_problem
-    if unread_s is None or unread_s < _UNUSED_UNREAD_S or _has_no_chain(facts):
-        return
-    slow = "The RPC endpoint answers for few blocks at once; the newest are read first"
-    yield Condition(
-        condition="unclaimed_unread",
-        level="warn" if problem else "note",
-        title=f"The list of unused transfers has been incomplete for {age(unread_s)}",
-        text=sentence(problem or slow),
-        action="Name another endpoint in GATEWAY_RPC_URLS that answers eth_getLogs.",
-        page="payments",
-        button="View",
-        href="/admin/payments#unclaimed",
-        raises_alarm=problem is not None,
-    )
-
-
-def _has_no_chain(facts: Facts) -> bool:
-    """Whether a failed check says so already."""
-    return any(one.name == "rpc" and not one.ok for one in facts.checks or ())
 
 
 def _came(facts: Facts, _: Thresholds) -> Iterator[Condition]:
@@ -178,4 +153,4 @@ def _when(facts: Facts, found: Sequence[OpenMovement]) -> str:
     return f" {age(facts.at - max(times))} ago" if times else ""
 
 
-MOVEMENT_RULES = (_left, _unread, _unused_unread, _came, _restored)
+MOVEMENT_RULES = (_left, _unread, _came, _restored)

@@ -114,9 +114,6 @@ class UnusedPage:
 
     problem: str | None
 
-    # Whether all blocks since then were read.
-    is_complete: bool
-
     # Small transfers, not listed.
     left_out: int
 
@@ -162,7 +159,6 @@ async def read_unused(desk: Desk, *, timeout_s: float = _TIMEOUT_S) -> UnusedPag
         searched_at=search.searched_at,
         since=search.since,
         problem=search.problem,
-        is_complete=search.is_complete,
         left_out=search.left_out,
     )
 

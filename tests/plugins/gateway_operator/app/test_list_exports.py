@@ -39,7 +39,7 @@ async def sold(gateway):
 
 
 async def shown_and_exported(gateway, path: str, row) -> tuple[set[str], set[str], str]:
-    """What a page names, what its CSV names, and the page."""
+    """Return the names on a page, those in its CSV, and the page."""
     page = await (await gateway.client.get(path)).get_data(as_text=True)
     link = html.unescape(_CSV.findall(page)[-1])
     answer = await gateway.client.get(link)

@@ -230,44 +230,6 @@ async def test_blocks_that_are_not_read_are_a_condition(gateway, desk, chain, cl
     assert "5 blocks at once" in await text_of(await gateway.client.get("/admin"))
 
 
-async def test_unused_transfers_that_are_not_searched_are_a_condition(
-    gateway, desk, chain, clock, payer, monkeypatch
-):
-    async def found() -> list[tuple[str, bool]]:
-        clock.offset_s += 3601
-        desk.unused.failed_at = desk.unused.searched_at = None
-        await desk.unused.refresh(60.0)
-        return [
-            (one.level, one.raises_alarm)
-            for one in find_conditions(await read_facts(desk))
-            if one.condition == "unclaimed_unread"
-        ]
-
-    read, widest = desk.chain.transfer_logs, 5
-
-    async def narrow(*place, from_block, to_block, **sides):
-        if to_block - from_block >= widest:
-            raise LogsTooNarrow("5 blocks at once")
-        return await read(*place, from_block=from_block, to_block=to_block, **sides)
-
-    desk.unused.pause_s = 0.0
-    monkeypatch.setattr(desk.chain, "transfer_logs", narrow)
-    chain.mine(3_000)
-    assert await found() == [("warn", True)]
-    assert "5 blocks at once" in await text_of(await gateway.client.get("/admin"))
-    # As an endpoint for five blocks answers: twenty queries read a hundred.
-    widest = 100
-    payer.transfer(30_000)
-    chain.mine(70)
-    assert await found() == [("note", False)]
-    assert [one.transfer.amount_units for one in desk.unused.known] == [30_000]
-    assert "newest blocks first" in await text_of(await gateway.client.get("/admin/payments"))
-    widest = 10_000
-    for _ in range(5):
-        seen = await found()
-    assert (seen, desk.unused.is_complete) == ([], True)
-
-
 async def test_money_that_comes_to_a_key_is_a_condition(gateway, desk, chain, payer, refund_key):
     (settlement,) = gateway.services.settlements.addresses
     payer.transfer(50_000, to=settlement)
