@@ -13,7 +13,7 @@ from typing import Any
 
 import attrs
 
-from gateway.domain.capabilities import Capability, declaration_of
+from gateway.domain.capabilities import DECLARED, Capability, declaration_of
 from gateway.domain.kinds import DATA, PICTURE_FILE, PICTURES, FileKind
 from gateway.domain.units import PAGE, Unit, UnitPrice
 
@@ -145,6 +145,11 @@ class Endpoint:
         if self.declared is not None and self.declared.name == self.capability:
             return self.declared
         return declaration_of(self.capability)
+
+    @property
+    def is_declared(self) -> bool:
+        """Whether the gateway or a plugin declares its capability."""
+        return self.declaration is self.declared or self.capability in DECLARED
 
     @property
     def retires_at(self) -> float:

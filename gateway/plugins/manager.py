@@ -296,8 +296,8 @@ class PluginManager:
         )
         declare = partial(capability_offer, catalog.media_types)
         hook, claims = "register_capabilities", lambda name, _: (f"Capability {name}",)
-        offered = self._take_once(hook, declare, claims, settings=settings)
-        catalog.declare(capability for _, capability in offered)
+        for plugin, capability in self._take_once(hook, declare, claims, settings=settings):
+            catalog.declare(capability, plugin.name)
         offer = partial(endpoint_offer, capabilities=catalog.capabilities)
         hook, claims = "register_endpoints", lambda slug, _: (f"Slug {slug}",)
         found = self._take_once(hook, offer, claims, settings=settings)

@@ -8,7 +8,7 @@ from functools import partial
 import attrs
 import structlog
 
-from gateway.catalog.catalog import Registered
+from gateway.catalog.registered import Registered
 from gateway.contracts import Cost, Lease, OutputStoreUnavailable
 from gateway.contracts.store import CostSource
 from gateway.domain import (

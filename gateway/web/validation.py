@@ -11,7 +11,7 @@ from typing import TypeVar
 import attrs
 import structlog
 
-from gateway.catalog.catalog import Registered
+from gateway.catalog.registered import Registered
 from gateway.concurrency.awaiting import EagerStart
 from gateway.domain import Endpoint, GenerationRequest, UnitPrice
 from gateway.domain.kinds import CORE_FILES

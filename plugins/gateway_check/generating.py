@@ -5,7 +5,7 @@ from typing import Self
 
 import attrs
 
-from gateway.catalog.catalog import Registered
+from gateway.catalog.registered import Registered
 from gateway.contracts import Cancelling, Polling
 from gateway.domain import Endpoint, GenerationRequest, Handle, Link, Output, Result
 from gateway.errors import RateLimited, SubmitUncertain, Transient

@@ -138,7 +138,7 @@ class _View:
         notes = [
             *([] if mine else [self._explain_no_endpoints(plugin)]),
             *([f"disabled by you: {', '.join(off)}"] if off else []),
-            *dict.fromkeys(f"not sold: {each.held}" for each in selling if each.held),
+            *dict.fromkeys(f"not sold: {each.obstacle}" for each in selling if each.obstacle),
             *problems,
             *self._notes_of(upstreams),
         ]
