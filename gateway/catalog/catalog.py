@@ -45,6 +45,8 @@ class Catalog:
         self.capabilities: dict[str, Capability] = {}
         # Their plugins, by the capability's name.
         self._declaring: dict[str, str] = {}
+        # Capabilities whose functions are not loaded yet: their paid tasks wait for that.
+        self.unproven: set[str] = set()
         # Every `output_format` that an endpoint may offer.
         self.output_formats = KNOWN_FORMATS
         self.media_types = MediaTypes()
@@ -259,9 +261,27 @@ class Catalog:
         """Return the slug of every registered endpoint, including those switched off."""
         return list(self._registered)
 
-    def runnable_slugs(self) -> list[str]:
-        """Return the slug of every registered endpoint whose paid tasks this node can check."""
+    def note_unchecked(self, capability: str, problem: str) -> None:
+        """Take the endpoints of a plugin's capability off sale, or back on sale without a problem.
+
+        Endpoints that lack its declaration stay off sale.
+        """
+        for known in (self._registered, self._configured):
+            for slug, one in known.items():
+                if one.endpoint.declared is not None and one.endpoint.capability == capability:
+                    known[slug] = attrs.evolve(one, unchecked=problem)
+        self._cache.clear()
+
+    def checked_slugs(self) -> list[str]:
+        """Return the slug of every registered endpoint whose results this node can check."""
         return [slug for slug, one in self._registered.items() if not one.unchecked]
+
+    def runnable_slugs(self) -> list[str]:
+        """Return the slug of every registered endpoint whose paid tasks this node can run now."""
+        unproven, known = self.unproven, self._registered
+        return [
+            slug for slug in self.checked_slugs() if known[slug].endpoint.capability not in unproven
+        ]
 
     def switched_off_slugs(self) -> list[str]:
         """Return the slugs of registered endpoints that the settings of this node switch off."""

@@ -119,6 +119,7 @@ async def check_request(
     if body.callback_url is not None:
         _check_callback(gateway, body.callback_url)
     endpoint, upstream = registered.endpoint, registered.upstream
+    await gateway.functions.ensure(endpoint)
     if body.file is None:
         generation = bodies.request_of(body, endpoint)
     else:
