@@ -19,6 +19,9 @@ from gateway.domain.units import PAGE, Unit, UnitPrice
 
 # After Base64 decoding. Spec §8: "about 7.5 MB".
 MAX_FILE_BYTES = 7_500_000
+# Of one result; the bytes are those of all outputs and the text together.
+MAX_OUTPUTS = 16
+MAX_RESULT_BYTES = 128_000_000
 
 # Spec §8.
 MAX_PROMPT_CHARS = 10_000
