@@ -205,10 +205,9 @@ async def test_nothing_is_decoded_of_a_result_that_is_too_large(monkeypatch, res
 async def test_the_total_counts_the_bytes_that_the_checks_return(monkeypatch):
     monkeypatch.setattr("gateway.sandbox.pictures.MAX_RESULT_BYTES", 12)
     boxes = Counting(size=5)
+    request = GenerationRequest(prompt="a")
     with pytest.raises(ResultUnusable, match="larger than what is sold"):
-        await ResultChecks(sandboxes=boxes).check(
-            songs(4, 1), GenerationRequest(prompt=""), ENDPOINT
-        )
+        await ResultChecks(sandboxes=boxes).check(songs(4, 1), request, ENDPOINT)
     # The third exceeds it, and the fourth is not decoded.
     assert boxes.calls == 3
 
