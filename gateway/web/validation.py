@@ -119,7 +119,8 @@ async def check_request(
     if body.callback_url is not None:
         _check_callback(gateway, body.callback_url)
     endpoint, upstream = registered.endpoint, registered.upstream
-    await gateway.functions.ensure(endpoint)
+    if endpoint.declared is not None:
+        await gateway.functions.ensure(endpoint, timeout_s=gateway.timing.validation_s)
     if body.file is None:
         generation = bodies.request_of(body, endpoint)
     else:
