@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
@@ -25,6 +25,7 @@ from gateway.domain import (
 )
 from gateway.domain.description import missing_fields, way_to_require
 from gateway.domain.offers import SLUG_RULE, is_slug
+from gateway.errors import SettingsError
 from gateway.plugins.part_offers import PATH_CLAIM, covers
 from gateway.settings import SectionOffer, Settings, names_of, variable
 
@@ -195,6 +196,16 @@ def find_taken(claim: str, taken: Collection[str]) -> str | None:
 def is_x402(verifier: Any) -> bool:
     """Whether a verifier takes the header that the gateway's pages and listings name."""
     return X402_HEADER in {name.upper() for name in verifier.header_names}
+
+
+def refuse_without_x402(verifiers: Iterable[Any]) -> None:
+    """Raise `SettingsError` if no verifier takes the header of the gateway's pages."""
+    if not any(map(is_x402, verifiers)):
+        raise SettingsError(
+            f"No plugin takes payments by x402, in the header {X402_HEADER}, which is what "
+            "the gateway's pages and listings name. `gateway plugins` lists the plugins; take "
+            "gateway_x402 out of GATEWAY_PLUGINS_DISABLED."
+        )
 
 
 def span_offer(open_span: Any) -> tuple[str, Any]:

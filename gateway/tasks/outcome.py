@@ -6,7 +6,7 @@ from functools import partial
 import attrs
 import structlog
 
-from gateway.catalog.catalog import Registered
+from gateway.catalog.registered import Registered
 from gateway.catalog.upstream import Upstream
 from gateway.contracts import Lease
 from gateway.domain import MAX_ATTEMPTS, Traits

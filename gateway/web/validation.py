@@ -11,7 +11,7 @@ from typing import TypeVar
 import attrs
 import structlog
 
-from gateway.catalog.catalog import Registered
+from gateway.catalog.registered import Registered
 from gateway.concurrency.awaiting import EagerStart
 from gateway.domain import Endpoint, GenerationRequest, UnitPrice
 from gateway.domain.kinds import CORE_FILES
@@ -119,6 +119,8 @@ async def check_request(
     if body.callback_url is not None:
         _check_callback(gateway, body.callback_url)
     endpoint, upstream = registered.endpoint, registered.upstream
+    if endpoint.declared is not None:
+        await gateway.functions.ensure(endpoint, timeout_s=gateway.timing.validation_s)
     if body.file is None:
         generation = bodies.request_of(body, endpoint)
     else:
