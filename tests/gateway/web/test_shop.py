@@ -30,7 +30,7 @@ EVIL = '"><script>alert(1)</script>'
 
 @attrs.frozen
 class Offers:
-    """A plugin with so many pictures; every third is a kind of its own."""
+    """A plugin with a number of pictures; every third is a kind of its own."""
 
     provider: object
     count: int
