@@ -1,4 +1,4 @@
-"""Prices by unit: any reported measure, and any prompt, has a bounded price or is refused.
+"""Prices by unit: any reported measure, and any prompt, has a bounded price or is refused."""
 
 import attrs
 from hypothesis import strategies as st
