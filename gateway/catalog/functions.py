@@ -129,7 +129,8 @@ async def _find_problem(capability: Capability) -> str:
         except SandboxBroken as error:
             return (
                 f"the function {one.function} of the capability {capability.name} cannot be "
-                f"loaded, so nothing checks its files or results ({error}). Repair its plugin"
+                f"loaded ({error.problem}), so nothing checks its files or results. Repair its "
+                "plugin"
             )
         finally:
             sandbox.close()

@@ -213,7 +213,7 @@ def _error_for(tag: bytes, words: str) -> Exception:
         return SandboxEnded(End.CRASHED, words)
     end, _, more = words.partition("\n")
     if tag == work.END and end == End.NOT_LOADED:
-        return SandboxBroken(more.partition("\n")[2], has_begun=False)
+        return SandboxBroken(more.partition("\n")[2])
     if tag == work.END and end == End.NOT_STARTED:
         return SandboxLost(NOT_STARTED, has_begun=False)
     if tag == work.END and end == End.LOST:
