@@ -19,6 +19,12 @@ _AGAIN_S = 60.0
 # The same if it is not known, because no process could be started. It doubles up to the other, and
 # no request tries within it.
 _UNKNOWN_S = 1.0
+# A module may end its process at each import. So that is not waited for without end.
+_MOST_LOSSES = 3
+_NOT_KNOWN = (
+    "the functions of the capability {} cannot be loaded: their process ends, or does not answer. "
+    "The log may say why. Repair its plugin"
+)
 _log = structlog.get_logger()
 
 
@@ -41,6 +47,8 @@ class DeclaredFunctions:
     _broken: set[str] = attrs.field(factory=set, init=False)
     # When nothing was known of a capability, in loop time.
     _lost_at: dict[str, float] = attrs.field(factory=dict, init=False)
+    # How often in a row.
+    _losses: dict[str, int] = attrs.field(factory=dict, init=False)
     # One at a time, because each process takes memory.
     _turn: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
 
@@ -63,6 +71,8 @@ class DeclaredFunctions:
         """Load all functions once; endpoints whose functions cannot be loaded are then off sale."""
         for capability in self._capabilities:
             await self._find_unless_lost(capability)
+            if capability.name in self._losses:
+                self.catalog.note_unchecked(capability.name, _NOT_KNOWN.format(capability.name))
 
     async def ensure(self, endpoint: Endpoint, *, timeout_s: float = _AGAIN_S) -> None:
         """Wait until the functions of an endpoint are loaded, for `timeout_s` seconds at most.
@@ -97,6 +107,12 @@ class DeclaredFunctions:
         except SandboxLost:
             _log.warning("capability.not_checked", capability=capability.name)
 
+    def _note_lost(self, name: str) -> None:
+        """Take the endpoints off sale after some trials without a result; trials go on."""
+        self._losses[name] = self._losses.get(name, 0) + 1
+        if self._losses[name] == _MOST_LOSSES:
+            self.catalog.note_unchecked(name, _NOT_KNOWN.format(name))
+
     async def _find(self, capability: Capability) -> None:
         """Load the functions of a capability; raises `SandboxLost` if nothing is known then."""
         async with self._turn:
@@ -105,9 +121,12 @@ class DeclaredFunctions:
             self._check_rest(capability.name)
             try:
                 problem = await _find_problem(capability)
-            except SandboxLost:
+            except (SandboxLost, asyncio.CancelledError) as error:
                 self._lost_at[capability.name] = asyncio.get_running_loop().time()
+                if isinstance(error, SandboxLost):
+                    self._note_lost(capability.name)
                 raise
+        self._losses.pop(capability.name, None)
         if problem:
             if capability.name not in self._broken:
                 _log.error("capability.broken", capability=capability.name, error=problem)
@@ -123,14 +142,21 @@ class DeclaredFunctions:
 async def _find_problem(capability: Capability) -> str:
     """Return the first problem, or an empty text; raises `SandboxLost` if that is not known."""
     for one in functions_of(capability):
-        sandbox = Sandbox(function=one.function, warm=one.warm)
-        try:
-            await sandbox.load()
-        except SandboxBroken as error:
+        # A machine that was short of something for a moment is asked once more.
+        if await _find_problem_of(one) and (problem := await _find_problem_of(one)):
             return (
                 f"the function {one.function} of the capability {capability.name} cannot be "
-                f"loaded, so nothing checks its files or results ({error}). Repair its plugin"
+                f"loaded ({problem}), so nothing checks its files or results. Repair its plugin"
             )
-        finally:
-            sandbox.close()
+    return ""
+
+
+async def _find_problem_of(one: InSandbox) -> str:
+    sandbox = Sandbox(function=one.function, warm=one.warm)
+    try:
+        await sandbox.load()
+    except SandboxBroken as error:
+        return error.problem
+    finally:
+        sandbox.close()
     return ""

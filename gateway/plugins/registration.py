@@ -238,9 +238,11 @@ def _mistakes_in(endpoint: Endpoint) -> Iterator[str]:
         yield f"capability {endpoint.capability!r} is not spelled like text-to-image"
     yield from _mistakes_in_fields(endpoint)
     yield from _mistakes_in_prices(endpoint)
+    # What nothing declares is not sold, and its declaration may be back at the next start.
+    formats = endpoint.formats if endpoint.is_declared else endpoint.output_format.values
     choices = {
         "aspect_ratio": ASPECT_RATIOS,
-        "output_format": endpoint.formats,
+        "output_format": formats,
         "resolution": endpoint.declaration.resolutions or endpoint.resolution.values,
     }
     for name, allowed in choices.items():
@@ -346,6 +348,11 @@ def _mistakes_in_unit_price(endpoint: Endpoint, price: UnitPrice) -> Iterator[st
         yield f"unit_price takes more than {_MOST_MEASURED:,} {unit.measure}"
     if unit.measure == PAGE.measure:
         yield "unit_price counts no pages: write price_per_page"
+    if endpoint.is_declared:
+        yield from _mistakes_in_unit(endpoint, unit)
+
+
+def _mistakes_in_unit(endpoint: Endpoint, unit: Unit) -> Iterator[str]:
     if unit not in endpoint.declaration.units:
         names = ", ".join(one.name for one in endpoint.declaration.units)
         yield f"unit_price is for each {unit.name}, but {endpoint.capability} is priced by: {names}"

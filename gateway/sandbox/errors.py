@@ -50,4 +50,8 @@ class SandboxLost(RuntimeError):
 
 
 class SandboxBroken(SandboxLost):
-    """The function cannot be loaded, so no call can work. The message says why."""
+    """The function cannot be loaded, so no call can work. `problem` has the reason."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"The sandboxed process could not be started: {problem}", has_begun=False)
+        self.problem = problem

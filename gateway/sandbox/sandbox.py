@@ -169,7 +169,11 @@ class Sandbox:
         except OverflowError as error:
             raise SandboxEnded(End.CRASHED, str(error)) from None
         if tag != work.ANSWER:
-            raise _error_for(tag, parts[0].decode(errors="replace"))
+            error = _error_for(tag, parts[0].decode(errors="replace"))
+            if isinstance(error, SandboxBroken):
+                # The next call tries again: a machine may have been short of something.
+                running.close()
+            raise error
         return parts
 
 
@@ -213,7 +217,7 @@ def _error_for(tag: bytes, words: str) -> Exception:
         return SandboxEnded(End.CRASHED, words)
     end, _, more = words.partition("\n")
     if tag == work.END and end == End.NOT_LOADED:
-        return SandboxBroken(more.partition("\n")[2], has_begun=False)
+        return SandboxBroken(more.partition("\n")[2])
     if tag == work.END and end == End.NOT_STARTED:
         return SandboxLost(NOT_STARTED, has_begun=False)
     if tag == work.END and end == End.LOST:

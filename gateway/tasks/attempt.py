@@ -213,7 +213,7 @@ class Attempt:
         nothing here checks its result.
         """
         catalog, slug = self.resources.catalog, self.lease.slug
-        if slug not in catalog.checked_slugs():
+        if slug not in catalog.runnable_slugs():
             return None
         with contextlib.suppress(NotFound):
             return catalog[slug]

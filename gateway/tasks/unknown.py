@@ -71,7 +71,7 @@ class UnknownTasks:
         resources, timing = self.resources, self.resources.timing
         off = self._find_switched_off()
         counts = await resources.queue.count_unknown(
-            resources.catalog.checked_slugs(),
+            resources.catalog.runnable_slugs(),
             off,
             now=resources.now(),
             before=resources.now() - timing.unknown_seen_s,
@@ -85,7 +85,7 @@ class UnknownTasks:
     async def _find_waiting(self) -> list[WaitingTask]:
         resources = self.resources
         return await resources.queue.find_unknown(
-            resources.catalog.checked_slugs(),
+            resources.catalog.runnable_slugs(),
             self._find_switched_off(),
             now=resources.now(),
             limit=_LIMIT,

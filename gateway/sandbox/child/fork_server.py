@@ -11,6 +11,7 @@ import signal
 import socket
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -283,6 +284,8 @@ def _load(entry: str, warm: Sequence[str]) -> tuple[Function, str]:
     except (Exception, SystemExit) as error:
         if getattr(error, "errno", None) in _SHORTAGES:
             raise
+        # For the plugin's author; the standard streams are still open.
+        traceback.print_exc()
         problem = " ".join(f"{type(error).__name__}: {error}".split())
         return _never_called, problem[:_MAX_PROBLEM_CHARS]
 

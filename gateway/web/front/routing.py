@@ -91,10 +91,14 @@ class RouteTable:
         for route in self.routes:
             prefix, mark, rest = route.rule.partition("<")
             suffix = rest.partition(">")[2]
+            if "<" in suffix:
+                raise ValueError(f"{route.rule}: a rule has one variable")
             if suffix:
                 self._inner.append((prefix, suffix, route))
             else:
                 self._routes[route.method, prefix, mark] = route
+        # As in Quart, the longer fixed part wins.
+        self._inner.sort(key=lambda inner: -len(inner[0]))
 
     def find(self, method: str, path: str) -> tuple[Route, str] | None:
         """Return the route of a path, and the path's variable part."""

@@ -107,7 +107,6 @@ async def test_a_process_that_does_not_start_is_no_fault_of_the_function(module,
     monkeypatch.setattr(Sandbox, "load", lost)
     catalog, found = sold(capability())
     await found.begin()
-    await found.check_all()
     for _ in range(9):
         with pytest.raises(ExecutionError, match="Try again later"):
             await found.ensure(catalog["song"].endpoint)
@@ -116,6 +115,28 @@ async def test_a_process_that_does_not_start_is_no_fault_of_the_function(module,
     assert not catalog["song"].unchecked
     # Paid tasks wait until it is known.
     assert catalog.runnable_slugs() == [ENDPOINT.slug]
+
+
+async def test_a_process_that_ends_at_each_trial_takes_the_endpoint_off_sale(module, monkeypatch):
+    (module / "acme_dies.py").write_text("import os\nos._exit(1)\n")
+    catalog, found = sold(capability("acme_dies:check"))
+    monkeypatch.setattr("gateway.catalog.functions._UNKNOWN_S", 0.0)
+    await found.begin()
+    for _ in range(3):
+        with pytest.raises(ExecutionError, match="Try again later"):
+            await found.ensure(catalog["song"].endpoint)
+    assert "cannot be loaded" in catalog["song"].unchecked
+    assert not catalog["song"].sells_now
+    (module / "acme_dies.py").write_text("def check(*_):\n    return b''\n# longer\n")
+    await found.ensure(catalog["song"].endpoint)
+    assert catalog["song"].sells_now
+
+
+async def test_a_command_names_one_whose_process_ends(module):
+    (module / "acme_dies.py").write_text("import os\nos._exit(1)\n")
+    catalog, found = sold(capability("acme_dies:check"))
+    await found.check_all()
+    assert "cannot be loaded" in catalog["song"].unchecked
 
 
 async def test_a_call_of_one_that_cannot_be_loaded_names_the_reason(module):

@@ -168,7 +168,7 @@ async def test_an_output_of_another_type_is_checked_as_the_declared_kind():
 
 @attrs.define
 class Counting(Answers):
-    """Counts the calls, and answers each with a number of bytes."""
+    """Counts the calls, and answers each with `size` bytes."""
 
     size: int
     calls: int = 0

@@ -3,7 +3,7 @@
 import attrs
 import pytest
 
-from gateway import Pending
+from gateway import Capability, Pending, ResultKind
 from gateway.catalog.catalog import Catalog
 from gateway.contracts.nodes import OneNode
 from gateway.settings import EndpointOverride
@@ -63,6 +63,25 @@ async def test_without_its_capability_it_waits_and_fails_after_hours(tmp_path, a
         reason = "provider_error" if begun == "nothing" else "uncertain_submit"
         assert (task.details, task.refund.amount_units) == (reason, 20_000)
     assert len(api.submits) == (1 if begun == "nothing" else 2)
+
+
+async def test_a_capability_that_is_never_proven_ends_in_a_refund_too(tmp_path, api, clock):
+    sound = ResultKind(name="song", media_types={"audio/wav": "wav"})
+    song = Capability(name="text-to-song", results=(sound,))
+    endpoint = attrs.evolve(_GONE, slug="song", capability=song.name, declared=song)
+    async with opened(tmp_path, api, clock, start=False, unknown_seen_s=0.0) as shop:
+        task_id = await shop.accept(endpoint)
+        shop.catalog.declare(song, "acme")
+        shop.catalog.register(endpoint, api, "acme")
+        shop.catalog.unproven.add(song.name)
+        api.usual = TEXT
+        shop.pool.start()
+        await shop.ended(await shop.accept(PAPER))
+        clock.offset_s += 6.1 * _HOUR_S
+        await shop.pool.fail_unknown()
+        await shop.pool.fail_unknown()
+        task = await shop.ended(task_id)
+        assert (task.details, task.refund.amount_units) == ("provider_error", 20_000)
 
 
 async def test_one_that_a_process_died_with_holds_up_no_other_task(shop):
