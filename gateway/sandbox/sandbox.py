@@ -169,11 +169,11 @@ class Sandbox:
         except OverflowError as error:
             raise SandboxEnded(End.CRASHED, str(error)) from None
         if tag != work.ANSWER:
-            error = _error_for(tag, parts[0].decode(errors="replace"))
-            if isinstance(error, SandboxBroken):
+            ended = _error_for(tag, parts[0].decode(errors="replace"))
+            if isinstance(ended, SandboxBroken):
                 # The next call tries again: a machine may have been short of something.
                 running.close()
-            raise error
+            raise ended
         return parts
 
 
