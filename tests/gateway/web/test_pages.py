@@ -15,7 +15,7 @@ from gateway.catalog.upstream import Upstream
 from gateway.settings import EndpointOverride
 from gateway.web.routes.files import static_folder
 from gateway_demo.sample import SCHEMA, sample_pdf
-from tests.conftest import WALLET, ScriptedPlugin, running
+from tests.conftest import WALLET, ScriptedPlugin, new_account, running
 
 WEB = static_folder() / "web"
 # Gzipped bytes of everything that a browser needs before a page works, without pictures.
@@ -273,14 +273,21 @@ async def test_a_plugins_wallet_is_loaded_by_the_page_of_an_offer_alone(settings
             assert ("connect-src 'self' wss://relay.example.com;" in policy) is is_loaded
 
 
-async def test_while_only_transfers_work_the_form_is_open_and_says_so(gateway):
-    gateway.services.settlements.obstacles._known["settler"] = ("No gas.", "x402 is stopped.")
-    page = await get_page(gateway, "/play/picture")
+@pytest.fixture
+def without_gas(settings, chain):
+    """Settings whose settlement key has no ether, so x402 is off and a transfer works."""
+    return settings.changed(settlement_key=new_account().key.hex())
+
+
+async def test_while_only_transfers_work_the_form_is_open_and_says_so(without_gas, provider):
+    async with running(without_gas, provider) as started:
+        await started.services.settlements.obstacles.refresh()
+        page = await get_page(started, "/play/picture")
+        answer = await started.client.post("/api/x402/picture", json={"prompt": "a boat"})
+        body = await answer.get_json()
     assert "By transfer only." in page.words
     assert "Off sale now" not in page.words
     assert ("fieldset", {"disabled": None}) not in page.tags
-    answer = await gateway.client.post("/api/x402/picture", json={"prompt": "a boat"})
-    body = await answer.get_json()
     assert (answer.status_code, body["accepts"]) == (402, [])
     assert body["transfer"] == {
         "amount": "20000",
@@ -291,10 +298,10 @@ async def test_while_only_transfers_work_the_form_is_open_and_says_so(gateway):
 
 
 async def test_a_stopped_x402_closes_the_form_where_a_transfer_needs_a_signature(
-    settings, provider
+    without_gas, provider
 ):
-    async with running(settings.changed(require_payer_signature=True), provider) as started:
-        started.services.settlements.obstacles._known["settler"] = ("No gas.", "x402 is stopped.")
+    async with running(without_gas.changed(require_payer_signature=True), provider) as started:
+        await started.services.settlements.obstacles.refresh()
         page = await get_page(started, "/play/picture")
     assert "By transfer only." in page.words
     assert "The code for curl shows how." in page.words
