@@ -17,10 +17,10 @@ def _own_clock() -> None:
 
 
 @pytest.fixture
-async def nodes(database_url):
+async def nodes(migrated_url):
     async with (
-        PostgresStore(database_url, node="a") as one,
-        PostgresStore(database_url, node="b") as other,
+        PostgresStore(migrated_url, node="a") as one,
+        PostgresStore(migrated_url, node="b") as other,
     ):
         for store in (one, other):
             await store.nodes.register(now=time.time())

@@ -16,8 +16,8 @@ def hold(db):
     return db.execute("SELECT pg_sleep(0.2)::text").fetchall()
 
 
-async def test_a_node_has_those_of_its_setting_and_two_more(database_url):
-    async with PostgresStore(database_url, node="a", connections=3) as store:
+async def test_a_node_has_those_of_its_setting_and_two_more(migrated_url):
+    async with PostgresStore(migrated_url, node="a", connections=3) as store:
         store.wakes.start(
             WakeHandlers(on_queued=lambda: None, on_ended=lambda _: None, on_gap=lambda: None)
         )
@@ -25,7 +25,7 @@ async def test_a_node_has_those_of_its_setting_and_two_more(database_url):
         work = [asyncio.create_task(store._short_read(hold)) for _ in range(10)]
         work += [asyncio.create_task(store.sum(hold)) for _ in range(3)]
         found = []
-        with psycopg.connect(database_url, autocommit=True) as raw:
+        with psycopg.connect(migrated_url, autocommit=True) as raw:
             while any(not each.done() for each in work):
                 found.append(raw.execute(_COUNT).fetchone()[0])
                 await asyncio.wait(work, timeout=0.01)

@@ -37,11 +37,11 @@ def full_disk(address):
 
 
 async def test_each_node_tells_of_a_full_disk_and_the_leader_writes_it_down(
-    settings, provider, payer, database_url, monkeypatch
+    settings, provider, payer, migrated_url, monkeypatch
 ):
     monkeypatch.setitem(rounds.HOLDS_S, "check", 0.0)
     settings.data_dir.mkdir(parents=True)
-    one, other = (attrs.evolve(settings, database_url=database_url, node=name) for name in "ab")
+    one, other = (attrs.evolve(settings, database_url=migrated_url, node=name) for name in "ab")
     channels = Telling(), Telling()
     async with (
         running(one, provider, more=(channels[0],)) as first,
@@ -52,7 +52,7 @@ async def test_each_node_tells_of_a_full_disk_and_the_leader_writes_it_down(
             await node.services.lifecycle.warmed.wait()
             node.services.shared_checks.ttl_s = 0.0
             node.services.find(Operator).alarms.is_mine = node.services.store.nodes.leads
-        with full_disk(database_url):
+        with full_disk(migrated_url):
             for node, channel in zip(nodes, channels, strict=True):
                 await check_alarms(node)
                 assert "check:disk" in {

@@ -37,8 +37,8 @@ async def register(store) -> None:
     await store.nodes.register(now=time.time())
 
 
-async def test_one_node_leads_until_it_gives_up(database_url):
-    async with node(database_url, "a") as one, node(database_url, "b") as other:
+async def test_one_node_leads_until_it_gives_up(migrated_url):
+    async with node(migrated_url, "a") as one, node(migrated_url, "b") as other:
         for store in (one, other):
             await register(store)
         assert [await store.nodes.renew(lease_s=60, now=time.time()) for store in (one, other)] == [
@@ -57,8 +57,8 @@ async def test_one_node_leads_until_it_gives_up(database_url):
         ] == [("a", False, True), ("b", True, False)]
 
 
-async def test_a_node_that_stopped_in_order_comes_again_at_once(database_url):
-    async with node(database_url, "a") as former, node(database_url, "a") as later:
+async def test_a_node_that_stopped_in_order_comes_again_at_once(migrated_url):
+    async with node(migrated_url, "a") as former, node(migrated_url, "a") as later:
         later.nodes._watch_s = math.inf  # it need not watch whether the former one runs
         await register(former)
         await former.nodes.renew(lease_s=60, now=time.time())
@@ -72,8 +72,8 @@ async def test_a_node_that_stopped_in_order_comes_again_at_once(database_url):
         assert (running_one.is_stopped, running_one.is_leader) == (False, True)
 
 
-async def test_a_leader_that_died_is_followed(database_url):
-    async with node(database_url, "a") as one, node(database_url, "b") as other:
+async def test_a_leader_that_died_is_followed(migrated_url):
+    async with node(migrated_url, "a") as one, node(migrated_url, "b") as other:
         await register(one)
         await register(other)
         assert await one.nodes.renew(lease_s=0.05, now=time.time())
@@ -84,11 +84,11 @@ async def test_a_leader_that_died_is_followed(database_url):
         assert not await one.nodes.renew(lease_s=60, now=time.time())
 
 
-async def test_fifty_that_ask_at_once_get_one_leader(database_url):
+async def test_fifty_that_ask_at_once_get_one_leader(migrated_url):
     async with contextlib.AsyncExitStack() as stack:
         stores = [
             await stack.enter_async_context(
-                PostgresStore(database_url, node=f"n{number}", connections=2)
+                PostgresStore(migrated_url, node=f"n{number}", connections=2)
             )
             for number in range(10)
         ]
@@ -98,8 +98,8 @@ async def test_fifty_that_ask_at_once_get_one_leader(database_url):
         assert len({number % 10 for number, leads in enumerate(answers) if leads}) == 1
 
 
-async def test_two_machines_never_have_one_name(database_url):
-    async with node(database_url, "a") as one, node(database_url, "a") as other:
+async def test_two_machines_never_have_one_name(migrated_url):
+    async with node(migrated_url, "a") as one, node(migrated_url, "a") as other:
         one.nodes._watch_s = other.nodes._watch_s = 0.2
         await register(one)
 
@@ -121,16 +121,16 @@ async def test_two_machines_never_have_one_name(database_url):
         assert [each.name for each in await other.nodes.nodes()] == ["a"]
 
 
-async def test_a_clock_that_is_off_stops_the_start(database_url):
-    async with node(database_url, "a") as store:
+async def test_a_clock_that_is_off_stops_the_start(migrated_url):
+    async with node(migrated_url, "a") as store:
         with pytest.raises(SettingsError, match="clock is 60 seconds ahead of"):
             await store.nodes.register(now=time.time() + 60)
         with pytest.raises(SettingsError, match="seconds behind"):
             await store.nodes.register(now=time.time() - 60)
 
 
-async def test_a_start_recovers_what_its_own_former_life_had_leased(database_url):
-    async with node(database_url, "a") as one, node(database_url, "b") as other:
+async def test_a_start_recovers_what_its_own_former_life_had_leased(migrated_url):
+    async with node(migrated_url, "a") as one, node(migrated_url, "b") as other:
         first, second = await queued(one, 1), await queued(one, 2, id="task-2")
         (lease,) = await one.queue.lease(1, lease_s=60, now=NOW)
         (theirs,) = await other.queue.lease(1, lease_s=60, now=NOW)
@@ -139,12 +139,12 @@ async def test_a_start_recovers_what_its_own_former_life_had_leased(database_url
         # The other node's lease stays valid, and it can still complete its task.
         assert await other.queue.extend(theirs, lease_s=90, now=NOW, progress=None)
         assert not await one.queue.extend(lease, lease_s=90, now=NOW, progress=None)
-    async with node(database_url, "b") as later:
+    async with node(migrated_url, "b") as later:
         assert await later.queue.recover(now=NOW + 2) == 1
 
 
-async def test_leadership_ends_by_itself_when_the_database_is_silent(database_url):
-    async with node(database_url, "a") as store:
+async def test_leadership_ends_by_itself_when_the_database_is_silent(migrated_url):
+    async with node(migrated_url, "a") as store:
         await register(store)
         store.nodes._lease_s, store.nodes._keep_every_s = 60, 3600
         await store.nodes.start(time.time)
@@ -154,8 +154,8 @@ async def test_leadership_ends_by_itself_when_the_database_is_silent(database_ur
         await store.nodes.stop()
 
 
-async def test_a_leader_that_drains_is_followed_while_it_still_runs(database_url):
-    async with node(database_url, "a") as one, node(database_url, "b") as other:
+async def test_a_leader_that_drains_is_followed_while_it_still_runs(migrated_url):
+    async with node(migrated_url, "a") as one, node(migrated_url, "b") as other:
         for store in (one, other):
             await register(store)
         draining = one.nodes
@@ -187,9 +187,9 @@ async def test_a_single_machine_leads_without_asking(tmp_path):
 # -- gateways
 
 
-async def test_of_two_first_starts_at_once_one_prints_the_password(settings, database_url, capsys):
+async def test_of_two_first_starts_at_once_one_prints_the_password(settings, migrated_url, capsys):
     unset = settings.changed(admin_password="", admin_password_hash="")
-    async with node(database_url, "a") as one, node(database_url, "b") as other:
+    async with node(migrated_url, "a") as one, node(migrated_url, "b") as other:
         passwords = [AdminPassword(unset, store) for store in (one, other)]
         await asyncio.gather(*(password.make_first() for password in passwords))
         (line,) = capsys.readouterr().out.splitlines()
@@ -199,9 +199,9 @@ async def test_of_two_first_starts_at_once_one_prints_the_password(settings, dat
             password.close()
 
 
-async def test_two_gateways_sell_and_work_on_one_database(settings, provider, payer, database_url):
+async def test_two_gateways_sell_and_work_on_one_database(settings, provider, payer, migrated_url):
     settings.data_dir.mkdir(parents=True)
-    one, other = (attrs.evolve(settings, database_url=database_url, node=name) for name in "ab")
+    one, other = (attrs.evolve(settings, database_url=migrated_url, node=name) for name in "ab")
     async with running(one, provider) as first, running(other, provider) as second:
         # Transfers count from the first start on.
         await first.services.payments.cutoff_block()
@@ -218,11 +218,11 @@ async def test_two_gateways_sell_and_work_on_one_database(settings, provider, pa
 
 
 async def test_what_one_node_takes_off_sale_another_does_not_sell(
-    settings, provider, payer, database_url, monkeypatch
+    settings, provider, payer, migrated_url, monkeypatch
 ):
     settings.data_dir.mkdir(parents=True)
     monkeypatch.setattr(Timing, "__init__", partialmethod(Timing.__init__, provider_states_s=0.05))
-    one, other = (attrs.evolve(settings, database_url=database_url, node=name) for name in "ab")
+    one, other = (attrs.evolve(settings, database_url=migrated_url, node=name) for name in "ab")
     async with running(one, provider) as first:
         await first.services.payments.cutoff_block()
         header = {"X-PAYMENT": payer.header()}
@@ -253,11 +253,11 @@ async def test_what_one_node_takes_off_sale_another_does_not_sell(
 
 
 async def test_a_node_without_a_place_leaves_its_sales_to_the_one_that_has_it(
-    settings, provider, payer, database_url
+    settings, provider, payer, migrated_url
 ):
     settings.data_dir.mkdir(parents=True)
     provider.traits = Traits(max_concurrency=1, idempotent_submit=True)
-    one, other = (attrs.evolve(settings, database_url=database_url, node=name) for name in "ab")
+    one, other = (attrs.evolve(settings, database_url=migrated_url, node=name) for name in "ab")
     async with running(one, provider) as first, running(other, provider) as second:
         await first.services.payments.cutoff_block()
         both = (first, second)
@@ -270,8 +270,8 @@ async def test_a_node_without_a_place_leaves_its_sales_to_the_one_that_has_it(
             await completed(gateway, task_id)
 
 
-async def test_a_node_that_dies_gives_its_part_of_a_vendors_slots_back(database_url):
-    async with node(database_url, "a") as one, node(database_url, "b") as other:
+async def test_a_node_that_dies_gives_its_part_of_a_vendors_slots_back(migrated_url):
+    async with node(migrated_url, "a") as one, node(migrated_url, "b") as other:
         for store in (one, other):
             await register(store)
         shared = await states_of(one).exchange([])
@@ -292,8 +292,8 @@ async def test_a_node_that_dies_gives_its_part_of_a_vendors_slots_back(database_
         assert (await states_of(one).exchange([])).workers == ["a"]
 
 
-async def test_fifty_reports_at_once_are_all_counted(database_url):
-    async with node(database_url, "a") as one, node(database_url, "b") as other:
+async def test_fifty_reports_at_once_are_all_counted(migrated_url):
+    async with node(migrated_url, "a") as one, node(migrated_url, "b") as other:
         off = OffSale(name="endpoint:picture", reason="402", off_for_s=1.0)
         await asyncio.gather(*(states_of(store).exchange([off]) for store in [one, other] * 25))
         (state,) = (await states_of(one).exchange([])).states
@@ -323,8 +323,8 @@ async def completed(gateway, task_id) -> None:
     raise AssertionError(task)
 
 
-async def test_sales_left_on_the_disk_stop_the_start(settings, database_url):
-    shared = attrs.evolve(settings, database_url=database_url)
+async def test_sales_left_on_the_disk_stop_the_start(settings, migrated_url):
+    shared = attrs.evolve(settings, database_url=migrated_url)
     settings.data_dir.mkdir(parents=True)
     refuse_left_behind(shared)
     async with open_store(settings) as store:
@@ -336,14 +336,14 @@ async def test_sales_left_on_the_disk_stop_the_start(settings, database_url):
 
 
 async def test_another_database_than_the_sales_were_moved_to_stops_the_start(
-    settings, provider, database_url
+    settings, provider, migrated_url
 ):
     settings.data_dir.mkdir(parents=True)
     async with open_store(settings) as store:
         await queued(store, 1)
         await store.meta("moved_to", lambda: "postgresql://elsewhere/gateway")
         await store.meta("move_id", lambda: "m-1")
-    shared = attrs.evolve(settings, database_url=database_url, node="a")
+    shared = attrs.evolve(settings, database_url=migrated_url, node="a")
     refuse_left_behind(shared)
     async with open_store(shared) as store:
         with pytest.raises(SettingsError, match="migrated to another database"):
@@ -359,7 +359,7 @@ def count_locks(db, key):
     return row[0]
 
 
-async def test_a_write_takes_its_locks_however_its_arguments_are_passed(database_url):
-    async with node(database_url, "a") as one:
+async def test_a_write_takes_its_locks_however_its_arguments_are_passed(migrated_url):
+    async with node(migrated_url, "a") as one:
         by_place = await one._write(count_locks, "a key")
         assert await one._write(count_locks, key="a key") == by_place > 0

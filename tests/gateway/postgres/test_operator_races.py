@@ -22,10 +22,10 @@ _HOUR_S = 3600
 
 
 @pytest.fixture
-async def nodes(database_url):
+async def nodes(migrated_url):
     async with (
-        PostgresStore(database_url, node="a") as one,
-        PostgresStore(database_url, node="b") as other,
+        PostgresStore(migrated_url, node="a") as one,
+        PostgresStore(migrated_url, node="b") as other,
     ):
         yield one, other
 

@@ -41,8 +41,8 @@ from tests.store_contract.contract import StoreContract
 
 class TestPostgresStore(StoreContract):
     @pytest.fixture
-    async def store(self, database_url):
-        async with PostgresStore(database_url) as opened:
+    async def store(self, migrated_url):
+        async with PostgresStore(migrated_url) as opened:
             yield opened
 
 
@@ -50,11 +50,11 @@ class TestPostgresStore(StoreContract):
 
 
 @pytest.fixture
-async def nodes(database_url):
+async def nodes(migrated_url):
     """Two stores on one database, like two machines."""
     async with (
-        PostgresStore(database_url, node="a") as one,
-        PostgresStore(database_url, node="b") as other,
+        PostgresStore(migrated_url, node="a") as one,
+        PostgresStore(migrated_url, node="b") as other,
     ):
         yield one, other
 
@@ -191,8 +191,8 @@ async def test_these_tests_see_a_store_that_lets_two_writes_pass(nodes, monkeypa
 # -- a server that goes away
 
 
-async def test_a_crash_of_the_server_loses_nothing_that_was_answered(postgres_server, database_url):
-    async with PostgresStore(database_url) as store:
+async def test_a_crash_of_the_server_loses_nothing_that_was_answered(postgres_server, migrated_url):
+    async with PostgresStore(migrated_url) as store:
         task = await accept(store, 1)
         await asyncio.to_thread(postgres_server.crash)
         waiting = asyncio.create_task(store.task(task.id))
@@ -202,9 +202,9 @@ async def test_a_crash_of_the_server_loses_nothing_that_was_answered(postgres_se
             await accept(store, 1)
 
 
-async def test_a_server_that_is_gone_is_one_sentence(postgres_server, database_url, monkeypatch):
+async def test_a_server_that_is_gone_is_one_sentence(postgres_server, migrated_url, monkeypatch):
     monkeypatch.setattr(pool, "_TIMEOUT_S", 0.2)
-    async with PostgresStore(database_url) as store:
+    async with PostgresStore(migrated_url) as store:
         await asyncio.to_thread(postgres_server.crash)
         try:
             with pytest.raises(StoreUnavailable, match="never charged twice"):
@@ -218,11 +218,11 @@ async def test_a_server_that_is_gone_is_one_sentence(postgres_server, database_u
 
 @pytest.mark.parametrize("reaches_server", [True, False])
 async def test_a_commit_without_an_answer_is_looked_up(
-    postgres_server, database_url, reaches_server
+    postgres_server, migrated_url, reaches_server
 ):
     """Whether or not it was committed, the buyer gets its task, once."""
     async with lossy_proxy(postgres_server, reaches_server=reaches_server) as proxy:
-        address = proxy.lead_to(database_url)
+        address = proxy.lead_to(migrated_url)
         async with PostgresStore(address, connections=1) as store:
             proxy.losses = 1
             task = await accept(store, 1)
@@ -231,10 +231,10 @@ async def test_a_commit_without_an_answer_is_looked_up(
             assert await store.counts() == {"tasks": {"queued": 1}, "payments": {"settled": 1}}
 
 
-async def test_a_lost_commit_of_each_write_is_answered_as_it_was(postgres_server, database_url):
+async def test_a_lost_commit_of_each_write_is_answered_as_it_was(postgres_server, migrated_url):
     async with (
         lossy_proxy(postgres_server, reaches_server=True) as proxy,
-        PostgresStore(proxy.lead_to(database_url), connections=1) as store,
+        PostgresStore(proxy.lead_to(migrated_url), connections=1) as store,
     ):
         await accept(store, 1)
         (lease,) = await store.queue.lease(1, lease_s=60, now=NOW)
@@ -245,12 +245,12 @@ async def test_a_lost_commit_of_each_write_is_answered_as_it_was(postgres_server
 
 
 async def test_after_a_standby_took_over_a_lost_commit_is_not_guessed(
-    postgres_server, database_url, monkeypatch
+    postgres_server, migrated_url, monkeypatch
 ):
     """The new server may have given the transaction's number to another one."""
     async with (
         lossy_proxy(postgres_server, reaches_server=True) as proxy,
-        PostgresStore(proxy.lead_to(database_url), connections=1) as store,
+        PostgresStore(proxy.lead_to(migrated_url), connections=1) as store,
     ):
         await store.ping()
         monkeypatch.setattr(pool, "read_server", lambda _: "another server")
@@ -277,11 +277,11 @@ async def test_the_files_of_unpaid_tasks_stay_below_their_bound_over_nodes(nodes
 
 
 async def test_an_unlock_without_an_answer_does_not_run_the_write_again(
-    postgres_server, database_url
+    postgres_server, migrated_url
 ):
     async with (
         lossy_proxy(postgres_server, reaches_server=False, loses=b"pg_advisory_unlock") as proxy,
-        PostgresStore(proxy.lead_to(database_url), connections=1) as store,
+        PostgresStore(proxy.lead_to(migrated_url), connections=1) as store,
     ):
         proxy.losses = 1
         attempt = store.count_attempt("1.2.3.4", limit=2, window_s=60, now=NOW)
@@ -292,8 +292,8 @@ async def test_an_unlock_without_an_answer_does_not_run_the_write_again(
         assert await store.count_attempt("1.2.3.4", limit=2, window_s=60, now=NOW) > 0
 
 
-async def test_nul_is_found_nowhere_and_stored_as_a_sign(database_url):
-    async with PostgresStore(database_url) as store:
+async def test_nul_is_found_nowhere_and_stored_as_a_sign(migrated_url):
+    async with PostgresStore(migrated_url) as store:
         assert await store.task("\0") is None
         await accept(store, 1)
         (lease,) = await store.queue.lease(1, lease_s=60, now=NOW)
@@ -304,8 +304,8 @@ async def test_nul_is_found_nowhere_and_stored_as_a_sign(database_url):
 
 
 @pytest.mark.parametrize("job_id", ["a\0b", "\ud800", "x" * 15_000])
-async def test_whatever_a_vendor_calls_its_job_the_handle_is_kept(database_url, job_id):
-    async with PostgresStore(database_url) as store:
+async def test_whatever_a_vendor_calls_its_job_the_handle_is_kept(migrated_url, job_id):
+    async with PostgresStore(migrated_url) as store:
         await accept(store, 1)
         (lease,) = await store.queue.lease(1, lease_s=60, now=NOW)
         assert await store.queue.save_handle(lease, Handle(id=job_id))
@@ -321,28 +321,28 @@ async def test_a_database_of_another_program_is_left_alone(database_url):
             pass
 
 
-async def test_a_database_of_a_newer_release_stops_the_start(database_url):
-    async with PostgresStore(database_url) as store:
+async def test_a_database_of_a_newer_release_stops_the_start(migrated_url):
+    async with PostgresStore(migrated_url) as store:
         await store.ping()
-    with psycopg.connect(database_url) as raw:
+    with psycopg.connect(migrated_url) as raw:
         raw.execute("UPDATE schema_version SET number = 9999")
         raw.execute("UPDATE meta SET value = '9999' WHERE key = 'readable_by'")
     with pytest.raises(SettingsError, match="version 9999"):
-        async with PostgresStore(database_url):
+        async with PostgresStore(migrated_url):
             pass
 
 
-async def test_a_database_of_a_development_version_stops_the_start_and_stays(database_url):
-    async with PostgresStore(database_url) as store:
+async def test_a_database_of_a_development_version_stops_the_start_and_stays(migrated_url):
+    async with PostgresStore(migrated_url) as store:
         await store.ping()
-    with psycopg.connect(database_url) as raw:
+    with psycopg.connect(migrated_url) as raw:
         raw.execute("UPDATE schema_version SET number = 11")
         raw.execute("UPDATE meta SET value = '7' WHERE key = 'readable_by'")
         raw.execute("DELETE FROM meta WHERE key = 'schema_base'")
     with pytest.raises(SettingsError, match="of version 11 of a development version"):
-        async with PostgresStore(database_url):
+        async with PostgresStore(migrated_url):
             pass
-    with psycopg.connect(database_url) as raw:
+    with psycopg.connect(migrated_url) as raw:
         assert raw.execute("SELECT number FROM schema_version").fetchone() == (11,)
 
 

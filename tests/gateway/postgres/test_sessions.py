@@ -6,8 +6,8 @@ from gateway_operator.sql import sessions
 from gateway_testing.facts import NOW
 
 
-async def test_a_login_beyond_the_most_ends_the_session_seen_longest_ago(database_url):
-    async with PostgresStore(database_url) as store:
+async def test_a_login_beyond_the_most_ends_the_session_seen_longest_ago(migrated_url):
+    async with PostgresStore(migrated_url) as store:
         for number in range(sessions.MAX_OPEN + 2):
             at = NOW + number
             session = OperatorSession(

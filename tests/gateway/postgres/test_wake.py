@@ -67,11 +67,11 @@ def cut_listener(url, node):
 
 
 @pytest.fixture
-async def pair(database_url):
+async def pair(migrated_url):
     """Two listening stores on one database, with their notifications."""
     async with (
-        PostgresStore(database_url, node="a") as one,
-        PostgresStore(database_url, node="b") as two,
+        PostgresStore(migrated_url, node="a") as one,
+        PostgresStore(migrated_url, node="b") as two,
     ):
         recorder = (Recorder(), Recorder())
         for store, each in zip((one, two), recorder, strict=True):
@@ -115,10 +115,10 @@ async def test_many_at_once_share_few_notifications_and_none_is_lost(pair, monke
     assert max(map(len, sent)) < 8_000
 
 
-async def test_a_listener_that_was_cut_is_back_and_looks_once(pair, database_url):
+async def test_a_listener_that_was_cut_is_back_and_looks_once(pair, migrated_url):
     (one, two), (_, others) = pair
     with structlog.testing.capture_logs() as lines:
-        assert cut_listener(database_url, "b") == 1
+        assert cut_listener(migrated_url, "b") == 1
         await until(lambda: others.gaps == 2)
     assert [line["event"] for line in lines] == ["wake.lost", "wake.restored"]
     assert two.wakes.is_live
@@ -126,10 +126,10 @@ async def test_a_listener_that_was_cut_is_back_and_looks_once(pair, database_url
     await until(lambda: others.received == ["queued"])
 
 
-async def test_what_others_send_to_the_channel_harms_nothing(pair, database_url):
+async def test_what_others_send_to_the_channel_harms_nothing(pair, migrated_url):
     (one, two), (_, others) = pair
     for payload in ("", " ", "x", "x  ", "\t\n", "\u00e9 \u00e9"):
-        ask(database_url, "SELECT pg_notify('gateway', %s)", payload)
+        ask(migrated_url, "SELECT pg_notify('gateway', %s)", payload)
     one.wakes.post_queued()
     await until(lambda: "queued" in others.received)
     assert others.gaps == 1
@@ -162,12 +162,12 @@ async def test_a_server_that_answers_no_more_is_taken_for_lost(pair):
     assert silent
 
 
-async def test_what_was_posted_at_the_end_is_sent(database_url):
+async def test_what_was_posted_at_the_end_is_sent(migrated_url):
     recorder = Recorder()
-    async with PostgresStore(database_url, node="b") as two:
+    async with PostgresStore(migrated_url, node="b") as two:
         two.wakes.start(recorder.listener())
         await until(lambda: two.wakes.is_live)
-        async with PostgresStore(database_url, node="a") as one:
+        async with PostgresStore(migrated_url, node="a") as one:
             one.wakes.post_ended("last")
         await until(lambda: recorder.received == ["last"])
 
@@ -176,14 +176,14 @@ async def test_what_was_posted_at_the_end_is_sent(database_url):
 
 
 @pytest.fixture
-async def nodes(settings, chain, database_url):
+async def nodes(settings, chain, migrated_url):
     """Two gateways on one database: `a` sells without workers, `b` does not poll."""
     settings = settings.changed(base_url="http://127.0.0.1:8080", webhooks="local")
     settings.data_dir.mkdir()
     async with contextlib.AsyncExitStack() as stack:
         started = []
         for name in "ab":
-            store = PostgresStore(database_url, node=name)
+            store = PostgresStore(migrated_url, node=name)
             store.wakes.timing = WakeTiming(reconnect_s=0.05)
             gateway = await stack.enter_async_context(
                 running(settings, ScriptedProvider(), store=store, timing=NO_POLLS)
@@ -276,7 +276,7 @@ async def test_a_webhook_is_sent_by_whichever_node_hears_of_it(nodes):
 
 
 async def test_what_happened_while_the_listener_was_cut_is_found_when_it_is_back(
-    nodes, database_url
+    nodes, migrated_url
 ):
     one, two = nodes
     wakes = two.services.store.wakes
@@ -287,7 +287,7 @@ async def test_what_happened_while_the_listener_was_cut_is_found_when_it_is_back
         return await connect()
 
     wakes._connect = connect_later
-    assert cut_listener(database_url, "b") == 1
+    assert cut_listener(migrated_url, "b") == 1
     await until(lambda: not wakes.is_live)
     task_id = await buy(one, "direct")
     assert str((await read_task(one, task_id)).status) == "queued"
@@ -295,12 +295,12 @@ async def test_what_happened_while_the_listener_was_cut_is_found_when_it_is_back
     assert str((await wait_here(two, task_id)).status) == "completed"
 
 
-async def test_while_nothing_is_heard_looks_find_it(nodes, database_url):
+async def test_while_nothing_is_heard_looks_find_it(nodes, migrated_url):
     """No listener reconnects, so `b` works and `a` responds by polling."""
     one, two = nodes
     for name, gateway in zip("ab", nodes, strict=True):
         gateway.services.store.wakes.timing = WakeTiming(reconnect_s=HOURS_S)
-        assert cut_listener(database_url, name) == 1
+        assert cut_listener(migrated_url, name) == 1
     await until(lambda: not any(each.services.store.wakes.is_live for each in nodes))
     one.services.timing = attrs.evolve(NO_POLLS, fallback_poll_s=0.05)
     two.services.workers.resources.timing = TaskTiming(idle_s=0.05, backoff_s=0.02)
@@ -309,7 +309,7 @@ async def test_while_nothing_is_heard_looks_find_it(nodes, database_url):
     assert str((await wait_here(one, task_id)).status) == "completed"
 
 
-async def test_the_operator_reads_whether_a_node_hears_the_others(nodes, database_url):
+async def test_the_operator_reads_whether_a_node_hears_the_others(nodes, migrated_url):
     one, _ = nodes
     assert await wakes_row(one) == {
         "name": "wakes",
@@ -318,7 +318,7 @@ async def test_the_operator_reads_whether_a_node_hears_the_others(nodes, databas
         "problem": None,
     }
     one.services.store.wakes.timing = WakeTiming(reconnect_s=HOURS_S)
-    cut_listener(database_url, "a")
+    cut_listener(migrated_url, "a")
     await until(lambda: not one.services.store.wakes.is_live)
     assert not (await wakes_row(one))["ok"]
 

@@ -11,13 +11,13 @@ from tests.plugins.gateway_webhooks.app.receiver import receiving
 
 
 @pytest.fixture
-def nodes(settings, provider, database_url):
+def nodes(settings, provider, migrated_url):
     settings.data_dir.mkdir(parents=True)
 
     @contextlib.asynccontextmanager
     async def opened(name, webhooks):
         local = settings.changed(base_url="http://127.0.0.1:8080", webhooks=webhooks)
-        node = attrs.evolve(local, database_url=database_url, node=name)
+        node = attrs.evolve(local, database_url=migrated_url, node=name)
         async with running(node, provider) as gateway:
             if webhooks != "off":
                 gateway.services.find(Deliveries).timing = DeliveryTiming(poll_s=0.05)
