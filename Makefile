@@ -82,7 +82,8 @@ quick: install
 	$(PYTEST) -q -n $(shell expr 1 '+' $(CORES)) tests/unit tests/plugins/*/unit \
 		--ignore=tests/unit/store/test_sqlite_store.py --ignore=tests/unit/cli/test_snapshots.py
 
-# Every test but those of PostgreSQL and those marked `full`: each proof has its short form.
+# Every test but those of PostgreSQL and those marked `full`: each proof has its short form, and of
+# each long table of cases a quarter is played (tests/short_form.py).
 test: install
 	$(PYTEST) -q -n $(JOBS) --dist loadgroup -m "not full" tests --ignore=tests/gateway/postgres \
 		--ignore=tests/vendors
@@ -102,9 +103,9 @@ test-profile: install
 test-slow: install
 	$(PYTEST) -q -n $(shell expr 4 '*' $(JOBS)) -p tests.slow_seams $(TESTS)
 
-# The proofs in full, except the fault tables, which are `make faults`.
+# What `make test` leaves out, except the fault tables, which are `make faults`.
 long-proofs: install
-	$(PYTEST) -q -n $(JOBS) --dist loadgroup tests/proof $(wildcard tests/plugins/*/proof) --ignore=tests/proof/faults
+	$(PYTEST) -q -n $(JOBS) --dist loadgroup -m full tests --ignore=tests/proof/faults --ignore=tests/vendors
 
 # Everything in full depth: hours. Record the results in docs/proof-runs.md.
 PROOFS := sim mutants crash races faults clients fuzz chaos chaos-upgrade long-proofs

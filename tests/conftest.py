@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
-import math
 import os
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -36,11 +35,9 @@ from gateway import (
 from tests.authorizations import header_of, payload_of
 from tests.migrated_databases import put_database
 from tests.patience import until
-from tests.postgres_server import PostgresServer, start_or_skip
 
 if TYPE_CHECKING:
     from gateway.running.gateway import Gateway
-    from gateway.store import SqlStore
     from gateway_demo.chain import PlayChain
     from gateway_demo.token import Authorization
 
@@ -49,10 +46,8 @@ PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
 
-pytest_plugins = ["tests.quick_starts", "tests.distribution"]
+pytest_plugins = ["tests.databases", "tests.distribution", "tests.quick_starts", "tests.short_form"]
 
-# Read before any test: each begins without the machine's settings.
-_TEST_DATABASE = os.environ.get("GATEWAY_TEST_DATABASE", "sqlite")
 # The timeout of a failing test; a passing one does not wait that long.
 _PATIENCE_S = 240  # seconds
 
@@ -255,38 +250,6 @@ class Running:
                     return task
 
 
-@pytest.fixture(autouse=True)
-def _chosen_database(request, monkeypatch) -> Iterator[None]:
-    """Let every gateway of the test use PostgreSQL, if the run asks for it.
-
-    Each data folder has its own database, as with SQLite.
-    """
-    if _TEST_DATABASE != "postgres":
-        yield
-        return
-    addresses: dict[Path, str] = {}
-    from gateway_nodes.postgres.session import POSTGRESQL, Session
-
-    # Tests move the clocks of their gateways, and restart one at once after a crash.
-    monkeypatch.setattr("gateway.store.sql.MAX_SKEW_S", math.inf)
-    monkeypatch.setattr(Session, "dialect", attrs.evolve(POSTGRESQL, is_shared=False))
-    monkeypatch.setattr("gateway_nodes.records._GONE_S", 0.0)
-    with contextlib.ExitStack() as databases:
-
-        def open_store(settings: Settings) -> SqlStore:
-            from gateway_nodes.postgres.store import PostgresStore
-
-            folder = settings.data_dir
-            if folder not in addresses:
-                server = request.getfixturevalue("postgres_server")
-                addresses[folder] = databases.enter_context(server.database(migrated=True))
-            folder.mkdir(parents=True, exist_ok=True)
-            return PostgresStore(addresses[folder])
-
-        monkeypatch.setattr("gateway.app.open_store", open_store)
-        yield
-
-
 @contextlib.asynccontextmanager
 async def running(settings: Settings, provider=None, more=(), **options) -> AsyncIterator[Running]:
     from quart.testing import TestApp
@@ -294,10 +257,11 @@ async def running(settings: Settings, provider=None, more=(), **options) -> Asyn
     from gateway.app import create_app
     from gateway.tasks import TaskTiming
     from gateway.web.front.current import EXTENSION
+    from tests.databases import TEST_DATABASE
     from tests.waits import set_waits
 
     plugins = [*([ScriptedPlugin(provider)] if provider is not None else []), *more]
-    if _TEST_DATABASE == "sqlite":
+    if TEST_DATABASE == "sqlite":
         put_database(settings.data_dir / "gateway.db")
     app = create_app(settings, plugins=plugins, **options)
     # `app.test_app()` gives a start and a stop six seconds each.
@@ -390,27 +354,3 @@ async def buy(gateway, header, *, url="/api/x402/picture", name="X-PAYMENT", **f
     headers = {name: header} if header else {}
     body = {"prompt": "a boat"} | fields
     return await gateway.client.post(url, json=body, headers=headers)
-
-
-@pytest.fixture(scope="session")
-def postgres_server() -> Iterator[PostgresServer]:
-    """A PostgreSQL server of this run, or a skip if none is installed."""
-    server = start_or_skip()
-    try:
-        yield server
-    finally:
-        server.stop()
-
-
-@pytest.fixture
-def database_url(postgres_server) -> Iterator[str]:
-    """The URL of an empty database on PostgreSQL."""
-    with postgres_server.database() as address:
-        yield address
-
-
-@pytest.fixture
-def migrated_url(postgres_server) -> Iterator[str]:
-    """The URL of a database on PostgreSQL with the gateway's tables, which take 0.2 s to make."""
-    with postgres_server.database(migrated=True) as address:
-        yield address

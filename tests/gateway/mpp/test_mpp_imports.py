@@ -4,6 +4,8 @@ import ast
 import subprocess
 import sys
 
+import pytest
+
 _PROGRAM = """
 import sys
 from pathlib import Path
@@ -23,6 +25,7 @@ def _loaded(enabled: str) -> list:
     return ast.literal_eval(run.stdout)
 
 
+@pytest.mark.full
 def test_nothing_of_it_is_loaded_while_it_is_off():
     assert _loaded("False") == [1]
     assert _loaded("True")[0] == 2

@@ -86,6 +86,7 @@ _IMPORTS = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("imports", _IMPORTS.values(), ids=_IMPORTS)
 def test_no_import_raises_the_recursion_limit(imports):
     """One of the dependencies sets it to 100,000, at which nested JSON kills the process."""

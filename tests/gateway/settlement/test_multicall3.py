@@ -92,6 +92,7 @@ def paid_by(receipt, authorizations) -> list[bool]:
     return [one is not None for one in found]
 
 
+@pytest.mark.full
 def test_a_hundred_payments_fit_into_one_transaction(chain):
     signed = [signed_by(chain, Payer(chain)) for _ in range(100)]
     calls = calls_of(signed)

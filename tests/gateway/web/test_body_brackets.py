@@ -53,6 +53,7 @@ def nearly_a_body(dice: random.Random) -> bytes:
     return bytes(data)
 
 
+@pytest.mark.full
 def test_4000_random_bodies_meet_the_verdict_that_they_always_met():
     dice = random.Random(9)
     taken = 0

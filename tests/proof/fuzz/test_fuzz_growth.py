@@ -30,6 +30,7 @@ def test_no_header_or_path_costs_a_route_more_than_linear_time():
     assert found == []
 
 
+@pytest.mark.full
 def test_the_pattern_that_once_froze_the_gateway_is_found():
     """An unterminated string with escapes was tried again from each quote in it."""
     string = re.compile(rb'"(?:[^"\\]|\\.)*"')

@@ -1,7 +1,11 @@
 """The bundled provider of Azure Document Intelligence passes the kit."""
 
+import pytest
+
 import gateway_azure_documents
 from gateway.testing import FakeApi, ProviderContract, Reply
+
+pytestmark = pytest.mark.full
 
 _MODEL = "/documentintelligence/documentModels/prebuilt-layout"
 

@@ -1,8 +1,12 @@
 """The bundled provider of Black Forest Labs passes the kit."""
 
+import pytest
+
 import gateway_bfl
 from gateway.testing import FakeApi, ProviderContract, Reply
 from tests.proof.kit.edits_contract import EditsContract
+
+pytestmark = pytest.mark.full
 
 
 class BflApi(FakeApi):

@@ -2,8 +2,12 @@
 
 import json
 
+import pytest
+
 import gateway_kie
 from gateway.testing import FakeApi, ProviderContract, Reply
+
+pytestmark = pytest.mark.full
 
 
 class KieApi(FakeApi):

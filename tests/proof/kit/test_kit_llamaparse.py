@@ -1,7 +1,11 @@
 """The bundled provider of LlamaParse passes the kit."""
 
+import pytest
+
 import gateway_llamaparse
 from gateway.testing import FakeApi, ProviderContract, Reply
+
+pytestmark = pytest.mark.full
 
 
 class LlamaParseApi(FakeApi):

@@ -2,8 +2,12 @@
 
 import json
 
+import pytest
+
 import gateway_mistral
 from gateway.testing import FakeApi, ProviderContract, Reply
+
+pytestmark = pytest.mark.full
 
 _SIZE = {"dpi": 200, "height": 2200, "width": 1700}
 

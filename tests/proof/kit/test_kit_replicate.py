@@ -1,7 +1,11 @@
 """The bundled provider of Replicate passes the kit."""
 
+import pytest
+
 import gateway_replicate
 from gateway.testing import FakeApi, ProviderContract, Reply
+
+pytestmark = pytest.mark.full
 
 _ORDERED = {
     "model": "black-forest-labs/flux-2-pro",

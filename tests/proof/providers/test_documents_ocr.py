@@ -359,6 +359,7 @@ async def test_a_reader_that_is_killed_on_one_page_is_worth_another_try(with_rea
 # -- from boxes to lines
 
 
+@pytest.mark.full
 def test_boxes_become_lines_and_paragraphs():
     boxes = [
         Box(300, 340, 12, 31, "right."),

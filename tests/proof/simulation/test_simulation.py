@@ -79,6 +79,7 @@ def test_the_command_says_which_history_broke_a_promise_and_how_to_see_it_again(
     assert main(["--seed", str(catch.seed)]) == 0
 
 
+@pytest.mark.full
 def test_many_histories_end_in_a_table(capsys):
     assert main(["--histories", "4", "--processes", "1"]) == 0
     output = capsys.readouterr().out
@@ -86,6 +87,7 @@ def test_many_histories_end_in_a_table(capsys):
     assert "histories a second" in output
 
 
+@pytest.mark.full
 def test_many_histories_of_broken_code_end_in_an_error(capsys):
     broken = ["--histories", "20", "--processes", "1", "--mutant", "nonce-twice"]
     assert main(broken) == 1

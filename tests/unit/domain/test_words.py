@@ -75,6 +75,7 @@ def test_what_stands_for_something_else_is_none(text):
     assert has_words(f"{text}\n\nTotal")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "part",
     ["![", "![a](", "![a]((", "![a](b)", "[![", "<p ", "<!--", "—", "&amp;", "{1}---", "\\!"],

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[4]
 BUY = """
 import asyncio, json, sys, tempfile
@@ -44,6 +46,7 @@ with PlayChain() as chain, tempfile.TemporaryDirectory() as folder:
 """
 
 
+@pytest.mark.full
 def test_a_start_and_a_purchase_over_http_import_nothing_of_the_sdk(tmp_path):
     paths = [ROOT, ROOT / "providers", ROOT / "plugins"]
     code = f"import sys; sys.path[:0] = {[str(path) for path in paths]!r}\n{BUY}"

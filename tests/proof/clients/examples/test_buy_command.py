@@ -73,6 +73,7 @@ async def test_it_buys_saves_and_prints_a_receipt(buy, chain, site, payer, tmp_p
     assert chain.usdc_balance(WALLET) == PRICE
 
 
+@pytest.mark.full
 async def test_the_models_choices_are_sent(buy, provider):
     wide = io.BytesIO()
     Image.effect_noise((32, 18), 50).save(wide, "WEBP")
@@ -125,6 +126,7 @@ async def test_without_money_the_gateways_reason_is_told(buy, chain, payer):
     assert "invalid_exact_evm_insufficient_balance" in ran.complained
 
 
+@pytest.mark.full
 async def test_ctrl_c_says_how_to_continue(begin, site, chain):
     chain.set_automine(False)
     process = await begin("sandbox-image", "a boat", "--idempotency-key", "key-1", "--json")

@@ -28,6 +28,7 @@ def begin(httpserver, tmp_path):
     return type_in
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("example", in_gate(PYTHON, "buy.py"))
 async def test_help_of_a_python_example(begin, httpserver, example):
     ran = await begin(sys.executable, EXAMPLES / example, "--help")
@@ -36,6 +37,7 @@ async def test_help_of_a_python_example(begin, httpserver, example):
     assert httpserver.log == []
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("words", MISTYPED)
 async def test_mistyped_words_of_a_python_example(begin, httpserver, words):
     ran = await begin(sys.executable, EXAMPLES / "buy.py", *words)
@@ -44,6 +46,7 @@ async def test_mistyped_words_of_a_python_example(begin, httpserver, words):
     assert httpserver.log == []
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("example", in_gate(NODE, "buy.mjs"))
 async def test_help_of_a_node_example(begin, script, httpserver, example):
     ran = await begin("node", script(example), "--help")
@@ -52,6 +55,7 @@ async def test_help_of_a_node_example(begin, script, httpserver, example):
     assert httpserver.log == []
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("words", MISTYPED)
 async def test_mistyped_words_of_a_node_example(begin, script, httpserver, words):
     ran = await begin("node", script("buy.mjs"), *words)

@@ -44,6 +44,7 @@ def printed(ran) -> dict[str, str]:
     return dict(re.findall(r"([A-Z_]+)=(\S+)", ran.said))
 
 
+@pytest.mark.full
 async def test_a_lost_purchase_goes_on_in_the_next_run(buy, relay, chain, provider, tmp_path):
     relay.script = [LOST]
     first = await buy("buy")

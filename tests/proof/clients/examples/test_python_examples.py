@@ -66,6 +66,7 @@ async def test_the_readmes_snippet_buys(run_readme, chain):
     assert chain.usdc_balance(WALLET) == 20_000
 
 
+@pytest.mark.full
 async def test_the_readmes_snippet_prints_why_a_generation_failed(run_readme, provider):
     provider.script = [ContentPolicy("No boats.")]
     ran = await run_readme()
@@ -73,6 +74,7 @@ async def test_the_readmes_snippet_prints_why_a_generation_failed(run_readme, pr
     assert "No boats." in ran.said
 
 
+@pytest.mark.full
 async def test_the_readmes_snippet_prints_why_it_was_not_paid(run_readme, chain, payer):
     chain.transfer_usdc(payer.account.key, "0x" + "12" * 20, 100_000_000)
     ran = await run_readme()
