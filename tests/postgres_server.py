@@ -85,6 +85,7 @@ class PostgresServer:
     def crash(self) -> None:
         """End the server without its checkpoint, as a crash would."""
         if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.write(b"keep")
             self._process.stdin.close()
             self._process.wait(60)
 
@@ -166,8 +167,12 @@ class PostgresServer:
             *("-c", f"unix_socket_directories={self._folder}"),
             *settings,
         ]
-        # The shell stops the server as soon as its input closes: with the run, however that ends.
-        watch = '"$@" </dev/null & server=$!; cat >/dev/null; kill -QUIT $server; wait $server'
+        # The shell stops the server as soon as its input closes: with the run, however that ends. A
+        # run that was killed said nothing before, and leaves no cluster in memory.
+        watch = (
+            '"$@" </dev/null & server=$!; kept=$(cat); kill -QUIT $server; wait $server; '
+            f'[ "$kept" ] || rm -rf "{self._folder}"'
+        )
         with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 ["sh", "-c", watch, "sh", *command],
