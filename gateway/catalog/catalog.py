@@ -9,16 +9,11 @@ from typing import TypeVar, cast
 import attrs
 
 from gateway.catalog.circuit_breaker import CircuitBreaker
-from gateway.catalog.pricing import (
-    Prices,
-    apply_override,
-    check_losses,
-    set_cost,
-    set_prices,
-)
+from gateway.catalog.fallbacks import find_misfit
+from gateway.catalog.pricing import apply_change, apply_override, at_price, check_losses
 from gateway.catalog.upstream import CLOSE_S, Upstream
 from gateway.contracts import Clock, Provider
-from gateway.contracts.store import EarlierPrice, EndpointChange
+from gateway.contracts.store import EndpointChange
 from gateway.domain import PAGE, Capability, Endpoint, FileKind
 from gateway.domain.built_in import KNOWN_FORMATS
 from gateway.errors import AccountProblem, NotFound, SettingsError
@@ -49,6 +44,10 @@ class Registered:
     earlier: tuple[tuple[Endpoint, float], ...] = ()
     # Why its settings are not known, so that it must not be sold; empty: they are.
     held: str = ""
+    # Returns its fallback if that can make its orders now.
+    find_fallback: "Callable[[], Registered | None]" = attrs.field(
+        default=lambda: None, eq=False, repr=False
+    )
 
     @property
     def is_paused(self) -> bool:
@@ -57,8 +56,36 @@ class Registered:
 
     @property
     def sells_now(self) -> bool:
-        """Whether it can be bought now: not held or paused, and no circuit open."""
+        """Whether it can be bought now: not held or paused, and it or its fallback works."""
+        return self.maker is not None
+
+    @property
+    def works(self) -> bool:
+        """Whether it makes orders now: not held or paused, and no circuit open."""
         return not self.held and not self.is_paused and self.open_circuit is None
+
+    @property
+    def maker(self) -> "Registered | None":
+        """The endpoint that makes its next order: itself, else its fallback; None: it is off sale.
+
+        A fallback only replaces the vendor. A pause is the operator's wish.
+        """
+        if self.works:
+            return self
+        return None if self.held or self.is_paused else self.find_fallback()
+
+    @property
+    def fallback(self) -> "Registered | None":
+        """The fallback that makes its next order, or None."""
+        return None if self.works else self.maker
+
+    def show(self, offer: Endpoint) -> Endpoint:
+        """Return an offer for buyers, with the model and provider that make the next order."""
+        maker = self.fallback
+        if maker is None:
+            return offer
+        made = maker.endpoint
+        return attrs.evolve(offer, model=made.model, provider=made.provider)
 
     @property
     def counts_pages(self) -> bool:
@@ -209,11 +236,20 @@ class Catalog:
         """
         for slug in self._registered:
             configured, change = self._configured[slug], changes.get(slug)
-            self._registered[slug] = (
-                configured if change is None else _apply_change(configured, change)
-            )
+            changed = configured if change is None else _apply_change(configured, change)
+            find = functools.partial(self._find_fallback, slug)
+            self._registered[slug] = attrs.evolve(changed, find_fallback=find)
         self.changed_at = max((one.changed_at for one in changes.values()), default=None)
         self._cache.clear()
+
+    def _find_fallback(self, slug: str) -> Registered | None:
+        """Return an endpoint's fallback if it works and fits. Its own fallback is not followed."""
+        bought = self._registered[slug]
+        chosen = bought.change.fallback if bought.change is not None else None
+        maker = self._registered.get(chosen) if chosen is not None else None
+        if maker is None or not self.is_enabled(maker.endpoint.slug) or not maker.works:
+            return None
+        return None if find_misfit(bought.endpoint, maker.endpoint) else maker
 
     def allows_loss(self, slug: str) -> bool:
         """Whether the settings file allows an endpoint to be sold below cost."""
@@ -269,7 +305,7 @@ class Catalog:
         return self.cached(
             "endpoints",
             lambda: tuple(
-                registered.endpoint
+                registered.show(registered.endpoint)
                 for slug, registered in self._registered.items()
                 if self.is_enabled(slug) and registered.sells_now
             ),
@@ -344,25 +380,13 @@ class Catalog:
 
 
 def _apply_change(configured: Registered, change: EndpointChange) -> Registered:
-    """Return an endpoint with a live change applied.
-
-    A new price scales every price step, as in the settings file, except those that were set apart.
-    """
-    endpoint = _at_price(configured.endpoint, change)
-    if change.cost_micros is not None:
-        endpoint = set_cost(endpoint, change.cost_micros)
+    """Return an endpoint with a live change applied."""
     return attrs.evolve(
         configured,
-        endpoint=endpoint,
+        endpoint=apply_change(configured.endpoint, change),
         is_cost_set=configured.is_cost_set or change.cost_micros is not None,
         change=change,
         earlier=tuple(
-            (_at_price(configured.endpoint, one), one.good_until) for one in change.earlier_prices
+            (at_price(configured.endpoint, one), one.good_until) for one in change.earlier_prices
         ),
     )
-
-
-def _at_price(endpoint: Endpoint, chosen: EndpointChange | EarlierPrice) -> Endpoint:
-    if chosen.price_units is None:
-        return endpoint
-    return set_prices(endpoint, Prices(chosen.price_units, chosen.more_units))

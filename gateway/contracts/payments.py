@@ -43,6 +43,8 @@ class Quote:
     refund: RefundPromise | None = None
     # Unless "everything", no authorization can be settled, and a challenge asks for none.
     selling: Selling = "everything"
+    # The fallback that makes the order, chosen when the request was checked; None: `endpoint`.
+    maker: Endpoint | None = None
 
 
 @attrs.frozen(kw_only=True)

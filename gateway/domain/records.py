@@ -312,6 +312,9 @@ class Task:
     details: str | None = None
     payment: Payment
     refund: Refund | None = None
+    # The fallback endpoint that makes it, and its model; None: `slug` does.
+    made_by: str | None = None
+    made_model: str | None = None
 
     @property
     def is_done(self) -> bool:

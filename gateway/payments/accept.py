@@ -11,12 +11,13 @@ from typing import Any, TypeVar
 import attrs
 import structlog
 
+from gateway.catalog.fallbacks import fill_defaults
 from gateway.chain.block_times import last_block_by
 from gateway.concurrency.awaiting import outlive
 from gateway.concurrency.shared_answers import SharedAnswer
 from gateway.contracts import Chain, Clock, NewTask, Quote
 from gateway.contracts.store import PayerBusy
-from gateway.domain import Endpoint, GenerationRequest, Task
+from gateway.domain import GenerationRequest, Task
 from gateway.errors import (
     ExecutionError,
     GatewayError,
@@ -109,8 +110,9 @@ class Acceptance:
     now: Clock
     # When the database was created, in Unix seconds.
     born_at: float
-    # Raises `ExecutionError` if the endpoint with this slug cannot be sold now.
-    check_serving: Callable[[str], None]
+    # Raises `ExecutionError` if the endpoint with this slug cannot be sold now, or would not be
+    # made by the endpoint with the second slug (None: by itself).
+    check_serving: Callable[[str, str | None], None]
     # Raises if the operator's wallet must not be paid.
     check_wallet: Callable[[], Awaitable[None]]
     # Concurrent purchases share one search, because it takes dozens of RPC calls.
@@ -158,23 +160,33 @@ class Acceptance:
 
     def _new_task(
         self,
-        endpoint: Endpoint,
+        quote: Quote,
         request: GenerationRequest,
         price_units: int,
         fingerprint: str,
         sent_hash: str | None = None,
     ) -> NewTask:
-        """Return a task that is not in the store yet."""
+        """Return a task that is not in the store yet.
+
+        A fallback gets the request with its own defaults. The fingerprint is the buyer's.
+        """
+        maker = quote.maker
         return NewTask(
             id=str(uuid.uuid4()),
-            endpoint=endpoint,
-            request=request,
+            endpoint=quote.endpoint,
+            maker=maker,
+            request=request if maker is None else fill_defaults(request, maker),
             request_hash=fingerprint,
             sent_hash=sent_hash,
             price_units=price_units,
             created_at=self.now(),
             request_id=structlog.contextvars.get_contextvars().get("request", ""),
         )
+
+    def _check_sells(self, quote: Quote) -> None:
+        """Raise `ExecutionError` if a quote cannot be sold now, as it was checked."""
+        maker = quote.maker
+        self.check_serving(quote.endpoint.slug, None if maker is None else maker.slug)
 
     async def cutoff_block(self) -> int:
         """Return the number of the last block that may be older than the database.

@@ -271,7 +271,7 @@ class MethodPurchases(Acceptance):
     def _begin_purchase(self, paid: _Paid, quote: Quote, request: GenerationRequest) -> _Purchase:
         price_units = reached_price(quote, paid.proof.value_units)
         fingerprint, sent_hash = request.fingerprint(quote.endpoint.slug), paid.sent.sent_hash
-        new = self._new_task(quote.endpoint, request, price_units, fingerprint, sent_hash)
+        new = self._new_task(quote, request, price_units, fingerprint, sent_hash)
         return _Purchase(
             method=paid.method,
             proof=paid.proof,
@@ -286,7 +286,7 @@ class MethodPurchases(Acceptance):
         # Before price and proof: a client that lost its 200 may retry after the proof has expired.
         if known := await self._find_proof(purchase):
             return known
-        self.check_serving(purchase.quote.endpoint.slug)
+        self._check_sells(purchase.quote)
         try:
             await self._check_proof(purchase, purchase.quote)
         except PaymentRequired:

@@ -188,8 +188,9 @@ class Gateway:
         if not self.readiness.is_draining:
             selling = self.selling if registered.sells_now else "nothing"
         price_units = endpoint.price_of(request) if request else endpoint.price_units
+        fallback = registered.fallback
         return Quote(
-            endpoint=endpoint,
+            endpoint=registered.show(endpoint),
             price_units=price_units,
             wallet=settings.wallet,
             network=settings.chain,
@@ -197,6 +198,7 @@ class Gateway:
             earlier_units=earlier_units,
             refund=self.refund_promises.of(price_units),
             selling=selling,
+            maker=None if fallback is None else fallback.endpoint,
         )
 
     def lookup_quote(self, slug: str, request: GenerationRequest | None) -> Quote:

@@ -15,6 +15,7 @@ TTL_S = 5.0
 # Prices need the state of the disk, which is read at most once in this many seconds. Payments read
 # it each time.
 _DISK_S = 1.0
+_CHANGED = "This endpoint's provider has just changed. Try again."
 
 
 @attrs.define
@@ -50,14 +51,21 @@ class Readiness:
             self._disk_at, self._disk_basis = now, basis
         return self._disk
 
-    def check_serving(self, slug: str) -> None:
+    def check_serving(self, slug: str, maker: str | None = None) -> None:
         """Raise `ExecutionError` if the gateway or the endpoint's provider cannot serve a payment.
 
-        While the gateway drains, this is its subclass `Restarting`.
+        `maker` is the fallback that has checked the request; None: the endpoint itself has. While
+        the gateway drains, this is its subclass `Restarting`.
         """
         self.read_disk(is_fresh=True)
-        if problem := self.find_problem(slug):
+        if problem := self.find_problem(slug) or self._find_problem_of_maker(slug, maker):
             raise problem
+
+    def _find_problem_of_maker(self, slug: str, maker: str | None) -> ExecutionError | None:
+        fallback = self.catalog[slug].fallback
+        now = None if fallback is None else fallback.endpoint.slug
+        # Its own provider has not checked the request, so another one cannot make it.
+        return None if now == maker else ExecutionError(_CHANGED)
 
     def find_problem(self, slug: str | None = None) -> ExecutionError | None:
         """Return why this machine sells nothing, or not this endpoint; None if it sells."""
@@ -78,6 +86,6 @@ class Readiness:
             return ExecutionError("This endpoint's settings are being repaired. Try again later.")
         if registered.is_paused:
             return ExecutionError("This endpoint is paused. Try again later.")
-        if registered.open_circuit is not None:
+        if not registered.sells_now:
             return ExecutionError("This endpoint's provider does not work now. Try again later.")
         return None

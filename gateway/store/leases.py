@@ -149,8 +149,8 @@ def _lease_task(
                lone_runs = lone_runs + ?,
                lease_token = ?, leased_by = ?, due_at = ?, started_at = coalesce(started_at, ?)
            WHERE id = ?
-           RETURNING id, slug, request, attempt, restarts, lone_runs, lease_token, started_at,
-               handle, sent_at, payment_id, request_id,
+           RETURNING id, slug, sold_as, request, attempt, restarts, lone_runs, lease_token,
+               started_at, handle, sent_at, payment_id, request_id,
                (SELECT data FROM task_files WHERE task_id = tasks.id) AS data""",
         (TaskStatus.PROCESSING, lone, secrets.token_hex(16), node, until, now, task_id),
     ).fetchone()

@@ -106,7 +106,7 @@ class Attempt:
         lease = self.lease
         known: dict[str, str | int | None] = {
             "task": lease.task_id,
-            "slug": lease.slug,
+            "slug": lease.bought,
             "payment": lease.payment_id,
             "provider": registered.endpoint.provider if registered is not None else None,
             "request": lease.request_id,

@@ -267,7 +267,7 @@ class Outcome:
         )
         if await self.resources.retry_write(write, self.lease.task_id, on=StoreUnavailable):
             seconds = max(0.0, now - self.lease.started_at)
-            signals.task_ended.send(slug=self.lease.slug, seconds=seconds)
+            signals.task_ended.send(slug=self.lease.bought, seconds=seconds)
             _log.warning("task.failed", task=self.lease.task_id, details=details)
 
 

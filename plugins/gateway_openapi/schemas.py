@@ -79,6 +79,10 @@ def task_schema() -> dict[str, Any]:
             "done": {"type": "boolean", "description": "Whether the task has ended."},
             "slug": {"type": "string"},
             "capability": {"type": "string"},
+            "model": {
+                "type": "string",
+                "description": "Only if another model than the listed one makes it.",
+            },
             "progress": number | {"description": "From 0 to 1."},
             "attempt": {"type": "integer"},
             "maxAttempts": {"type": "integer"},

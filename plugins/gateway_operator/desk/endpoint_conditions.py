@@ -146,16 +146,54 @@ def _paused(facts: Facts, _: Thresholds) -> Iterator[Condition]:
             )
 
 
+def _fallback_used(facts: Facts, _: Thresholds) -> Iterator[Condition]:
+    for one in facts.endpoints:
+        if one.made_by is None:
+            continue
+        since = f" since {age(facts.at - one.off_since)}" if one.off_since is not None else ""
+        yield Condition(
+            condition="fallback_used",
+            subject=one.slug,
+            level="note",
+            title=f"{one.slug} is made by {one.made_by}{since}",
+            text=f"{sentence(one.problem or '')} {one.made_by} makes its new orders.",
+            action=_suggest_fix(one),
+            page="endpoints",
+            button="View the endpoint",
+            href=f"/admin/endpoints#{one.slug}",
+        )
+
+
+def _fallback_unusable(facts: Facts, _: Thresholds) -> Iterator[Condition]:
+    for one in facts.endpoints:
+        if one.fallback is None or not one.fallback_problem or one.is_switched_off:
+            continue
+        yield Condition(
+            condition="fallback_unusable",
+            subject=one.slug,
+            level="warn",
+            title=f"{one.fallback} cannot make the orders of {one.slug}",
+            text=f"It is the fallback, but {one.fallback_problem}. So {one.slug} is off sale while "
+            "its own vendor fails.",
+            action="Choose another fallback, or none.",
+            page="endpoints",
+            button="Change the fallback",
+            href=f"/admin/endpoints/{one.slug}/fallback",
+        )
+
+
 def _by_provider(facts: Facts) -> Mapping[str, list[EndpointFacts]]:
     found: dict[str, list[EndpointFacts]] = {}
     for one in facts.endpoints:
-        if one.problem is not None and not one.is_switched_off:
+        if one.problem is not None and not one.is_switched_off and one.made_by is None:
             found.setdefault(one.provider, []).append(one)
     return found
 
 
 ENDPOINT_RULES = (
     _off_sale,
+    _fallback_used,
+    _fallback_unusable,
     _retiring,
     _failures,
     _below_cost,

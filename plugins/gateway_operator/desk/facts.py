@@ -18,6 +18,7 @@ from gateway.domain.costs import worst_sales
 from gateway.domain.eip3009 import BALANCE_OF, word
 from gateway_operator.desk.chain_pace import PaceFacts, read_pace
 from gateway_operator.desk.desk import Desk
+from gateway_operator.desk.fallbacks import describe_fallback
 from gateway_operator.desk.last_seen import Seen
 from gateway_operator.desk.machine_facts import MachineFacts, read_machine
 from gateway_operator.desk.running import Check
@@ -66,6 +67,11 @@ class EndpointFacts:
     is_retired: bool = False
     # Whether it is off sale because a value of the page Settings is not read.
     is_held: bool = False
+    # The operator's choice of a fallback, and why that cannot make orders now; empty: it can.
+    fallback: str | None = None
+    fallback_problem: str = ""
+    # The fallback, while it makes the new orders.
+    made_by: str | None = None
 
     @property
     def is_paused(self) -> bool:
@@ -76,7 +82,7 @@ class EndpointFacts:
     def sells(self) -> bool:
         """Whether it can be bought now."""
         is_off = self.is_paused or self.is_switched_off or self.is_retired
-        return self.problem is None and not is_off
+        return (self.problem is None or self.made_by is not None) and not is_off
 
 
 @attrs.frozen(kw_only=True)
@@ -194,6 +200,7 @@ def _describe_endpoint(
     slug, overrides = endpoint.slug, stored["overrides"]
     day = stored["day"].get(slug)
     failed, recent_tasks = stored["failures"].get(slug, (0, 0))
+    fallback = describe_fallback(desk.catalog, one)
     return EndpointFacts(
         slug=slug,
         provider=one.upstream.provider.name,
@@ -219,6 +226,9 @@ def _describe_endpoint(
         retires_at=endpoint.retires_at,
         is_retired=now >= endpoint.retires_at,
         is_held=bool(one.held),
+        fallback=fallback.slug if fallback else None,
+        fallback_problem=fallback.problem if fallback else "",
+        made_by=fallback.slug if fallback and fallback.is_used else None,
     )
 
 

@@ -1,0 +1,37 @@
+"""Endpoints' fallbacks, as pages and conditions show them."""
+
+import attrs
+
+from gateway.catalog.catalog import Catalog, Registered
+from gateway.catalog.fallbacks import find_misfit
+
+
+@attrs.frozen(kw_only=True)
+class FallbackFacts:
+    """The fallback of an endpoint."""
+
+    slug: str
+    # Why it cannot make orders now, as the end of a sentence; empty: it can.
+    problem: str
+    # Whether it makes the endpoint's new orders now.
+    is_used: bool
+
+
+def describe_fallback(catalog: Catalog, one: Registered) -> FallbackFacts | None:
+    """Return the fallback of an endpoint, or None if it has none."""
+    chosen = one.change.fallback if one.change is not None else None
+    if chosen is None:
+        return None
+    used = one.fallback is not None and catalog.is_enabled(one.endpoint.slug)
+    return FallbackFacts(slug=chosen, problem=_find_problem(catalog, one, chosen), is_used=used)
+
+
+def _find_problem(catalog: Catalog, one: Registered, chosen: str) -> str:
+    maker = catalog.find(chosen)
+    if maker is None:
+        return "no plugin registers it"
+    if not catalog.is_enabled(chosen):
+        return "it is switched off or retired"
+    if misfit := find_misfit(one.endpoint, maker.endpoint):
+        return misfit
+    return "" if maker.works else "it is off sale itself"
