@@ -1,0 +1,177 @@
+"""A fallback takes every order, keeps the promise, and costs no more than the price."""
+
+import attrs
+import pytest
+
+from gateway import Choice
+from gateway.catalog.catalog import Catalog
+from gateway.catalog.fallbacks import fill_defaults, find_misfit, has_unknown_cost
+from gateway.contracts.store import EndpointChange
+from gateway.domain import DOCUMENT_PARSING, GenerationRequest, PriceStep
+from gateway_testing.facts import ENDPOINT
+from tests.conftest import ScriptedProvider
+
+BOUGHT = attrs.evolve(
+    ENDPOINT,
+    price_units=20_000,
+    aspect_ratio=Choice(values=("1:1", "16:9"), default="1:1"),
+    output_format=Choice(values=("png", "jpg"), default="png"),
+    resolution=Choice(values=("1K", "2K"), default="1K"),
+    price_steps=(PriceStep(price_units=50_000, resolution="2K"),),
+    max_prompt_chars=1000,
+)
+SPARE = attrs.evolve(BOUGHT, slug="spare", cost_micros=20_000)
+PAPER = attrs.evolve(
+    BOUGHT,
+    capability=DOCUMENT_PARSING,
+    file_extensions=(".pdf",),
+    max_pages=100,
+    price_per_page=1000,
+    aspect_ratio=Choice(),
+    output_format=Choice(),
+    resolution=Choice(),
+    price_steps=(),
+    required_fields=("fileBase64",),
+)
+
+
+def test_an_endpoint_that_offers_more_fits():
+    more = attrs.evolve(
+        SPARE,
+        aspect_ratio=Choice(values=("16:9", "1:1", "4:3"), default="4:3"),
+        resolution=Choice(values=("1K", "2K", "4K"), default="4K"),
+        max_prompt_chars=2000,
+        required_fields=(),
+    )
+    assert find_misfit(BOUGHT, more) is None
+    assert not has_unknown_cost(BOUGHT, more)
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"slug": BOUGHT.slug}, "same endpoint"),
+        ({"capability": DOCUMENT_PARSING}, "not text-to-image"),
+        ({"required_fields": ("prompt", "resolution")}, "needs resolution"),
+        ({"aspect_ratio": Choice(values=("1:1",), default="1:1")}, "aspect_ratio 16:9"),
+        ({"output_format": Choice()}, "output_format png, jpg"),
+        ({"resolution": Choice(values=("1K",), default="1K")}, "resolution 2K"),
+        ({"least_pixels": {"2K": 1}}, "fewer pixels at 2K"),
+        ({"max_prompt_chars": 999}, "999 characters"),
+        ({"cost_micros": 20_001}, "costs 0.020001 USD"),
+        ({"price_steps": (PriceStep(price_units=9, resolution="2K", cost_micros=50_001),)}, "0.05"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_an_endpoint_that_takes_promises_or_leaves_less_does_not_fit(changes, problem):
+    assert problem in find_misfit(BOUGHT, attrs.evolve(SPARE, **changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"file_extensions": (".docx",)}, "does not take .pdf"),
+        ({"max_pages": 99}, "99 pages"),
+        ({"page_cost_micros": 1001}, "more than the price"),
+        ({"cost_micros": 20_001}, "more than the price"),
+        ({"max_picture_bytes": 5}, "5 bytes"),
+    ],
+)
+def test_documents_are_compared_by_files_pages_and_cost_of_each_page(changes, problem):
+    spare = attrs.evolve(PAPER, slug="spare", page_cost_micros=None)
+    assert find_misfit(PAPER, spare) is None
+    assert problem in find_misfit(PAPER, attrs.evolve(spare, **changes))
+
+
+def test_a_cost_that_rises_between_two_prices_is_found():
+    dear = PriceStep(price_units=1, min_pages=50, cost_micros=60_000)
+    spare = attrs.evolve(PAPER, slug="spare", cost_micros=1, price_per_page=None)
+    assert find_misfit(PAPER, spare) is None
+    assert "more than the price" in find_misfit(PAPER, attrs.evolve(spare, price_steps=(dear,)))
+
+
+def test_an_unknown_cost_is_no_misfit_but_not_zero():
+    spare = attrs.evolve(SPARE, cost_micros=None)
+    assert find_misfit(BOUGHT, spare) is None
+    assert has_unknown_cost(BOUGHT, spare)
+
+
+def test_a_request_keeps_its_choices_and_gets_the_makers_for_the_rest():
+    request = GenerationRequest(prompt="a boat", aspect_ratio="16:9")
+    filled = fill_defaults(request, BOUGHT)
+    assert filled == attrs.evolve(request, output_format="png", resolution="1K")
+
+
+@pytest.fixture
+def catalog(clock):
+    """Sell three endpoints of three vendors; each names the next one as its fallback."""
+    made = Catalog({}, now=clock)
+    for slug in ("first", "second", "third"):
+        one = attrs.evolve(SPARE, slug=slug, model=f"model of {slug}", cost_micros=1)
+        made.register(one, ScriptedProvider(), f"plugin of {slug}")
+    change(made)
+    return made
+
+
+def change(catalog, **more):
+    changes = {
+        slug: EndpointChange(changed_at=1.0, fallback=fallback)
+        for slug, fallback in (("first", "second"), ("second", "third"))
+    }
+    catalog.change(changes | more)
+
+
+def fail(catalog, slug):
+    catalog[slug].upstream.circuit.trip("status 401", is_account=True)
+
+
+def sold(catalog):
+    return {endpoint.slug: endpoint.model for endpoint in catalog}
+
+
+def test_a_fallback_sells_only_while_the_vendor_fails_and_the_offer_names_its_model(catalog):
+    assert sold(catalog)["first"] == "model of first"
+    assert catalog["first"].maker is catalog["first"]
+    fail(catalog, "first")
+    assert sold(catalog)["first"] == "model of second"
+    assert catalog["first"].maker is catalog["second"]
+    catalog["first"].upstream.circuit.try_again()
+    assert sold(catalog)["first"] == "model of first"
+
+
+def test_a_refused_model_and_a_blocking_plugin_are_the_vendors_too(catalog):
+    catalog["first"].circuit.trip("gone", is_account=True)
+    catalog.pause_plugin("plugin of second", "It blocks.", pause_s=1)
+    assert sold(catalog) == {"second": "model of third", "third": "model of third"}
+
+
+def test_the_fallback_of_a_fallback_is_not_followed(catalog):
+    fail(catalog, "first")
+    fail(catalog, "second")
+    assert sold(catalog) == {"second": "model of third", "third": "model of third"}
+    assert not catalog["first"].sells_now
+
+
+@pytest.mark.parametrize("paused", ["first", "second"])
+def test_a_pause_of_either_ends_the_sale(catalog, paused):
+    fail(catalog, "first")
+    fallback = "second" if paused == "first" else "third"
+    pause = EndpointChange(changed_at=2.0, paused_since=2.0, fallback=fallback)
+    change(catalog, **{paused: pause})
+    assert "first" not in sold(catalog)
+
+
+def test_a_held_retired_or_removed_fallback_sells_nothing(catalog, clock):
+    fail(catalog, "first")
+    assert "first" in sold(catalog)
+    catalog.hold("its settings are not read", "plugin of second")
+    assert "first" not in sold(catalog)
+    catalog.withdraw("plugin of second")
+    assert "first" not in sold(catalog)
+
+
+def test_a_fallback_that_no_longer_fits_sells_nothing(catalog):
+    fail(catalog, "first")
+    dear = EndpointChange(changed_at=2.0, fallback="third", cost_micros=20_001)
+    change(catalog, second=dear)
+    assert "first" not in sold(catalog)
