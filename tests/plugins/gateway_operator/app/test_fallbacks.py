@@ -1,0 +1,190 @@
+"""The operator names a fallback on the endpoint's page; it makes new orders in an outage."""
+
+import asyncio
+
+import attrs
+import pytest
+
+from gateway import Transient, hookimpl
+from tests.conftest import ScriptedProvider, buy, nothing_charged, running
+from tests.plugins.gateway_operator.app.operator import RIGHT, actions_of, log_in, post, text_of
+from tests.plugins.gateway_operator.app.test_endpoint_changes import ask
+
+PATH = "/admin/endpoints/picture"
+
+
+class SparePlugin:
+    """Sells the picture again, by another vendor."""
+
+    __name__ = "spare-plugin"
+
+    def __init__(self):
+        self.provider = ScriptedProvider()
+        self.provider.name = "other"
+
+    @hookimpl
+    def register_endpoints(self, register, settings) -> None:
+        from tests.conftest import ScriptedPlugin
+
+        def register_spare(endpoint, _):
+            if endpoint.slug == "picture":
+                spare = attrs.evolve(
+                    endpoint, slug="spare", model="other-1", provider="other", cost_micros=15_000
+                )
+                register(spare, self.provider)
+
+        ScriptedPlugin(None).register_endpoints(register_spare, settings)
+
+
+@pytest.fixture
+def spare():
+    return SparePlugin()
+
+
+@pytest.fixture
+async def gateway(settings, provider, spare, chain, clock):
+    async with running(settings, provider, more=[spare], now=clock) as started:
+        started.chain = chain
+        await log_in(started)
+        yield started
+
+
+async def choose(gateway, fallback="spare"):
+    _, fields = await ask(gateway, f"{PATH}/fallback")
+    answer = await post(gateway, f"{PATH}/fallback", **fields, fallback=fallback, password=RIGHT)
+    assert answer.status_code == 303, await text_of(answer)
+
+
+def fail(gateway, slug="picture"):
+    registered = gateway.services.catalog[slug]
+    registered.upstream.circuit.trip("status 401: wrong key", is_account=True)
+
+
+async def paid_for(gateway, payer):
+    answer = await buy(gateway, payer.header())
+    assert answer.status_code == 200, await answer.get_data(as_text=True)
+    return await gateway.wait((await answer.get_json())["taskId"])
+
+
+async def test_the_password_is_asked_and_the_choice_is_written_down_and_shown(gateway, clock):
+    words, fields = await ask(gateway, f"{PATH}/fallback")
+    assert "One of: spare." in words
+    clock.offset_s += 3600
+    await log_in(gateway)
+    clock.offset_s += 1800
+    refused = await post(gateway, f"{PATH}/fallback", **fields, fallback="spare")
+    assert refused.status_code != 303
+    assert await actions_of(gateway, "endpoint.fallback") == []
+    await choose(gateway)
+    (action,) = await actions_of(gateway, "endpoint.fallback")
+    assert (action.subject, action.after) == ("picture", {"fallback": "spare"})
+    assert "Fallback: spare" in await text_of(await gateway.client.get("/admin/endpoints"))
+    await choose(gateway, "")
+    assert gateway.services.catalog["picture"].change.fallback is None
+
+
+@pytest.mark.parametrize("wrong", ["paper", "picture", "missing"])
+async def test_an_endpoint_that_does_not_fit_is_refused(gateway, wrong):
+    answer = await post(gateway, f"{PATH}/fallback", fallback=wrong, password=RIGHT)
+    assert answer.status_code == 400
+    assert await actions_of(gateway, "endpoint.fallback") == []
+
+
+async def test_an_order_in_an_outage_is_made_and_shown_as_by_the_fallback(
+    gateway, provider, spare, payer
+):
+    await choose(gateway)
+    fail(gateway)
+    manifest = await (await gateway.client.get("/.well-known/agent-manifest.json")).get_json()
+    offer = next(one for one in manifest["availableEndpoints"] if one["slug"] == "picture")
+    assert (offer["model"], offer["provider"], offer["price"]) == ("other-1", "other", 0.02)
+    assert (await buy(gateway, None)).status_code == 402
+    task = await paid_for(gateway, payer)
+    assert (task["status"], task["slug"], task["model"]) == ("completed", "picture", "other-1")
+    assert (len(provider.requests), len(spare.provider.requests)) == (0, 1)
+    words = await text_of(await gateway.client.get("/admin/endpoints"))
+    assert "Made by spare since" in words
+    assert "picture is made by spare" in await text_of(await gateway.client.get("/admin"))
+    shown = await text_of(await gateway.client.get(f"/admin/tasks/{task['taskId']}"))
+    assert "spare, its fallback, model other-1" in shown
+    assert await sold(gateway) == (1, 0)
+
+
+async def test_an_order_in_work_is_in_the_sums_of_the_bought_endpoint(gateway, spare, payer):
+    await choose(gateway)
+    fail(gateway)
+    begun, done = asyncio.Event(), asyncio.Event()
+
+    async def hold(request, job):
+        begun.set()
+        await done.wait()
+
+    spare.provider.script = [hold]
+    answer = await buy(gateway, payer.header())
+    await begun.wait()
+    assert await sold(gateway) == (1, 0)
+    listed = await text_of(await gateway.client.get("/admin/tasks?slug=picture"))
+    assert "processing" in listed
+    done.set()
+    await gateway.wait((await answer.get_json())["taskId"])
+    gateway.services.find(Operator).desk.shared.forget()
+    assert await sold(gateway) == (1, 0)
+
+
+async def sold(gateway):
+    found = await (await gateway.client.get("/admin/api/v1/endpoints")).get_json()
+    counts = {one["facts"]["slug"]: one["sums"]["sold"] for one in found["rows"]}
+    return counts["picture"], counts["spare"]
+
+
+async def test_ready_stops_no_sale_that_a_fallback_makes(gateway):
+    await choose(gateway)
+    fail(gateway)
+    rows = (await (await gateway.client.get("/admin/ready")).get_json())["checks"]
+    stops = {row["name"]: row["stops"] for row in rows}
+    assert stops["provider scripted"] == "paper"
+
+
+async def test_nothing_is_sold_while_both_fail(gateway, payer, chain):
+    await choose(gateway)
+    fail(gateway)
+    fail(gateway, "spare")
+    async with nothing_charged(gateway, chain):
+        assert (await buy(gateway, payer.header())).status_code == 500
+
+
+async def test_a_fallback_that_costs_more_by_now_sells_nothing_and_is_a_condition(
+    gateway, payer, chain
+):
+    await choose(gateway)
+    fail(gateway)
+    _, fields = await ask(gateway, f"{PATH}/price/ask", price="0.014")
+    await post(gateway, f"{PATH}/price", **fields, reason="cheaper")
+    async with nothing_charged(gateway, chain):
+        assert (await buy(gateway, payer.header(14_000))).status_code == 500
+    words = await text_of(await gateway.client.get("/admin"))
+    assert "spare cannot make the orders of picture" in words
+
+
+async def test_a_pause_of_the_endpoint_stops_its_sales_whatever_the_fallback(gateway, payer, chain):
+    await choose(gateway)
+    fail(gateway)
+    await post(gateway, f"{PATH}/pause", reason="a look")
+    async with nothing_charged(gateway, chain):
+        assert (await buy(gateway, payer.header())).status_code == 500
+
+
+async def test_a_failing_fallback_owes_the_refund_of_the_bought_price(gateway, spare, payer):
+    await choose(gateway)
+    fail(gateway)
+    spare.provider.script = [Transient("500")] * 4
+    task = await paid_for(gateway, payer)
+    assert (task["status"], task["slug"], task["refund"]["amount"]) == ("failed", "picture", 0.02)
+
+
+async def test_the_fallbacks_own_rules_refuse_before_payment(gateway, spare, payer, chain):
+    await choose(gateway)
+    fail(gateway)
+    spare.provider.refuse = "No boats."
+    async with nothing_charged(gateway, chain):
+        assert (await buy(gateway, payer.header())).status_code == 400
