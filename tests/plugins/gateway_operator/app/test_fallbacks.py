@@ -6,6 +6,7 @@ import attrs
 import pytest
 
 from gateway import Transient, hookimpl
+from gateway_operator.state import operator_of
 from tests.conftest import ScriptedProvider, buy, nothing_charged, running
 from tests.plugins.gateway_operator.app.operator import RIGHT, actions_of, log_in, post, text_of
 from tests.plugins.gateway_operator.app.test_endpoint_changes import ask
@@ -127,7 +128,7 @@ async def test_an_order_in_work_is_in_the_sums_of_the_bought_endpoint(gateway, s
     assert "processing" in listed
     done.set()
     await gateway.wait((await answer.get_json())["taskId"])
-    gateway.services.find(Operator).desk.shared.forget()
+    operator_of(gateway.services).desk.shared.forget()
     assert await sold(gateway) == (1, 0)
 
 

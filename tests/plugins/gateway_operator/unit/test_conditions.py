@@ -119,6 +119,21 @@ def test_endpoints_of_one_vendor_that_is_off_sale_are_one_condition():
     assert "automatically" not in found.text + found.action
 
 
+def test_a_vendor_whose_orders_a_fallback_makes_is_a_notice_and_not_off_sale():
+    made = {"problem": "status 401", "is_account": True, "off_since": NOW - 3600}
+    found = only(**endpoint(**made, fallback="spare", made_by="spare"))
+    assert (found.level, found.key) == ("note", "fallback_used:picture")
+    assert found.title.startswith("picture is made by spare since 1")
+    assert found.action.endswith("then press Try now.")
+
+
+def test_a_fallback_that_does_not_fit_is_soon_even_before_it_is_needed():
+    unfit = endpoint(fallback="spare", fallback_problem="it does not take .pdf files")
+    found = only(**unfit)
+    assert (found.level, found.key) == ("warn", "fallback_unusable:picture")
+    assert "does not take .pdf files" in found.text
+
+
 def test_a_vendor_that_stumbles_becomes_urgent_after_a_while():
     off = {"problem": "Transient", "off_since": NOW - 30}
     assert only(**endpoint(**off)).level == "warn"
