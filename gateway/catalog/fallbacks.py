@@ -4,6 +4,7 @@ Declarations are compared, both when an operator chooses a fallback and whenever
 a plugin or a setting may have changed an endpoint since.
 """
 
+import functools
 import itertools
 from collections.abc import Iterator, Sequence
 
@@ -15,6 +16,8 @@ from gateway.domain import Endpoint, GenerationRequest
 _CHOICES = ("aspect_ratio", "output_format", "resolution")
 
 
+# While a fallback is used, each request asks. Prices and costs are part of the key.
+@functools.lru_cache(maxsize=512)
 def find_misfit(bought: Endpoint, maker: Endpoint) -> str | None:
     """Return why `maker` cannot make the orders of `bought`, as the end of a sentence, or None.
 

@@ -111,8 +111,8 @@ class Acceptance:
     # When the database was created, in Unix seconds.
     born_at: float
     # Raises `ExecutionError` if the endpoint with this slug cannot be sold now, or would not be
-    # made by the endpoint with the second slug (None: by itself).
-    check_serving: Callable[[str, str | None], None]
+    # made by the endpoint with the second slug, which has checked the request.
+    check_serving: Callable[[str, str], None]
     # Raises if the operator's wallet must not be paid.
     check_wallet: Callable[[], Awaitable[None]]
     # Concurrent purchases share one search, because it takes dozens of RPC calls.
@@ -185,8 +185,7 @@ class Acceptance:
 
     def _check_sells(self, quote: Quote) -> None:
         """Raise `ExecutionError` if a quote cannot be sold now, as it was checked."""
-        maker = quote.maker
-        self.check_serving(quote.endpoint.slug, None if maker is None else maker.slug)
+        self.check_serving(quote.endpoint.slug, (quote.maker or quote.endpoint).slug)
 
     async def cutoff_block(self) -> int:
         """Return the number of the last block that may be older than the database.

@@ -54,18 +54,17 @@ class Readiness:
     def check_serving(self, slug: str, maker: str | None = None) -> None:
         """Raise `ExecutionError` if the gateway or the endpoint's provider cannot serve a payment.
 
-        `maker` is the fallback that has checked the request; None: the endpoint itself has. While
-        the gateway drains, this is its subclass `Restarting`.
+        `maker` is the slug of the endpoint whose provider has checked the request, if any: only
+        that one may make it. While the gateway drains, this is its subclass `Restarting`.
         """
         self.read_disk(is_fresh=True)
         if problem := self.find_problem(slug) or self._find_problem_of_maker(slug, maker):
             raise problem
 
     def _find_problem_of_maker(self, slug: str, maker: str | None) -> ExecutionError | None:
-        fallback = self.catalog[slug].fallback
-        now = None if fallback is None else fallback.endpoint.slug
-        # Its own provider has not checked the request, so another one cannot make it.
-        return None if now == maker else ExecutionError(_CHANGED)
+        registered = self.catalog[slug]
+        now = (registered.fallback or registered).endpoint.slug
+        return None if maker in (None, now) else ExecutionError(_CHANGED)
 
     def find_problem(self, slug: str | None = None) -> ExecutionError | None:
         """Return why this machine sells nothing, or not this endpoint; None if it sells."""

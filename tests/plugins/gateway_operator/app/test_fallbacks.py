@@ -5,7 +5,8 @@ import asyncio
 import attrs
 import pytest
 
-from gateway import Transient, hookimpl
+from gateway import GenerationRequest, Transient, hookimpl
+from gateway.errors import ExecutionError
 from gateway_operator.state import operator_of
 from tests.conftest import ScriptedProvider, buy, nothing_charged, running
 from tests.plugins.gateway_operator.app.operator import RIGHT, actions_of, log_in, post, text_of
@@ -144,6 +145,21 @@ async def test_ready_stops_no_sale_that_a_fallback_makes(gateway):
     rows = (await (await gateway.client.get("/admin/ready")).get_json())["checks"]
     stops = {row["name"]: row["stops"] for row in rows}
     assert stops["provider scripted"] == "paper"
+    # A part that asks without a request, such as the page's amounts, may sell too.
+    gateway.services.readiness.check_serving("picture")
+
+
+async def test_a_request_is_made_only_by_the_provider_that_has_checked_it(gateway, payer, chain):
+    await choose(gateway)
+    services = gateway.services
+    own = services.quote(services.catalog["picture"].endpoint)
+    fail(gateway)
+    spares = services.quote(services.catalog["picture"].endpoint)
+    assert (own.maker, spares.maker.slug) == (None, "spare")
+    request = GenerationRequest(prompt="a boat")
+    async with nothing_charged(gateway, chain):
+        with pytest.raises(ExecutionError, match="just changed"):
+            await services.payments.accept_x402(own, request, payer.header())
 
 
 async def test_nothing_is_sold_while_both_fail(gateway, payer, chain):
