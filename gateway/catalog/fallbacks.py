@@ -69,11 +69,18 @@ def _find_lower_limits(bought: Endpoint, maker: Endpoint) -> Iterator[str]:
     if bought.takes_file and most is not None and (bought.max_pages or most + 1) > most:
         yield f"its documents have at most {most:,} pages"
     own, other = bought.unit_price, maker.unit_price
-    if other is not None and (own is None or own.unit != other.unit or own.most > other.most):
+    if other is None:
+        return
+    if own is None or own.unit != other.unit or own.most > other.most:
         yield f"it takes at most {other.most:,} {other.unit.plural}"
+    elif own.step % other.step:
+        # Rounded up further, an amount between two prices may cost more than it brings.
+        yield f"it bills {other.step:,} {other.unit.plural} at once"
 
 
 def _find_losses(bought: Endpoint, maker: Endpoint) -> Iterator[str]:
+    if maker.page_cost_micros is not None and bought.max_pages is None:
+        yield "each page costs, and the endpoint limits no pages"
     for request in _requests(bought, maker):
         cost, price = maker.cost_of(fill_defaults(request, maker)), bought.price_of(request)
         if cost is not None and cost > price:

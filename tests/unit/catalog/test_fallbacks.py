@@ -7,7 +7,7 @@ from gateway import Choice
 from gateway.catalog.catalog import Catalog
 from gateway.catalog.fallbacks import fill_defaults, find_misfit, has_unknown_cost
 from gateway.contracts.store import EndpointChange
-from gateway.domain import DOCUMENT_PARSING, GenerationRequest, PriceStep
+from gateway.domain import DOCUMENT_PARSING, SECOND, GenerationRequest, PriceStep, UnitPrice
 from gateway_testing.facts import ENDPOINT
 from tests.conftest import ScriptedProvider
 
@@ -81,6 +81,30 @@ def test_documents_are_compared_by_files_pages_and_cost_of_each_page(changes, pr
     spare = attrs.evolve(PAPER, slug="spare", page_cost_micros=None)
     assert find_misfit(PAPER, spare) is None
     assert problem in find_misfit(PAPER, attrs.evolve(spare, **changes))
+
+
+def test_a_cost_of_each_page_needs_a_limit_of_pages():
+    flat = attrs.evolve(PAPER, price_per_page=None, max_pages=None)
+    spare = attrs.evolve(flat, slug="spare", page_cost_micros=1)
+    assert "limits no pages" in find_misfit(flat, spare)
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "problem"),
+    [
+        ({}, {}, None),
+        ({"step": 10}, {"step": 5}, None),
+        ({}, {"step": 10}, "bills 10 seconds at once"),
+        ({}, {"most": 59}, "at most 59 seconds"),
+        ({}, {"cost_micros": 1001}, "more than the price"),
+    ],
+)
+def test_prices_by_unit_are_compared_by_unit_most_and_step(own, other, problem):
+    price = UnitPrice(unit=SECOND, price_units=1000, most=60, cost_micros=900)
+    sound = attrs.evolve(BOUGHT, unit_price=attrs.evolve(price, **own))
+    spare = attrs.evolve(SPARE, unit_price=attrs.evolve(price, **other))
+    found = find_misfit(sound, spare)
+    assert found is None if problem is None else problem in found
 
 
 def test_a_cost_that_rises_between_two_prices_is_found():
