@@ -244,9 +244,10 @@ class Catalog:
 
     def _find_fallback(self, slug: str) -> Registered | None:
         """Return an endpoint's fallback if it works and fits. Its own fallback is not followed."""
-        bought = self._registered[slug]
-        chosen = bought.change.fallback if bought.change is not None else None
-        maker = self._registered.get(chosen) if chosen is not None else None
+        bought = self._registered.get(slug)
+        if bought is None or bought.change is None or bought.change.fallback is None:
+            return None
+        maker = self._registered.get(bought.change.fallback)
         if maker is None or not self.is_enabled(maker.endpoint.slug) or not maker.works:
             return None
         return None if find_misfit(bought.endpoint, maker.endpoint) else maker

@@ -150,13 +150,13 @@ def _fallback_used(facts: Facts, _: Thresholds) -> Iterator[Condition]:
     for one in facts.endpoints:
         if one.made_by is None:
             continue
-        since = f" since {age(facts.at - one.off_since)}" if one.off_since is not None else ""
+        lasted = f" for {age(facts.at - one.off_since)}" if one.off_since is not None else ""
         yield Condition(
             condition="fallback_used",
             subject=one.slug,
             level="note",
-            title=f"{one.slug} is made by {one.made_by}{since}",
-            text=f"{sentence(one.problem or '')} {one.made_by} makes its new orders.",
+            title=f"{one.slug} is made by {one.made_by}",
+            text=f"Its own vendor has failed{lasted}: {sentence(one.problem or '')}",
             action=_suggest_fix(one),
             page="endpoints",
             button="View the endpoint",

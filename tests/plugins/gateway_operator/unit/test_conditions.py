@@ -123,7 +123,8 @@ def test_a_vendor_whose_orders_a_fallback_makes_is_a_notice_and_not_off_sale():
     made = {"problem": "status 401", "is_account": True, "off_since": NOW - 3600}
     found = only(**endpoint(**made, fallback="spare", made_by="spare"))
     assert (found.level, found.key) == ("note", "fallback_used:picture")
-    assert found.title.startswith("picture is made by spare since 1")
+    assert found.title == "picture is made by spare"
+    assert found.text.startswith("Its own vendor has failed for 1")
     assert found.action.endswith("then press Try now.")
 
 
