@@ -10,6 +10,8 @@ from gateway.errors import ExecutionError
 from gateway_operator.state import operator_of
 from tests.conftest import ScriptedProvider, buy, nothing_charged, running
 from tests.plugins.gateway_operator.app.operator import RIGHT, actions_of, log_in, post, text_of
+from tests.plugins.gateway_operator.app.test_api import post as post_to_api
+from tests.plugins.gateway_operator.app.test_api import token_of
 from tests.plugins.gateway_operator.app.test_endpoint_changes import ask
 
 PATH = "/admin/endpoints/picture"
@@ -83,6 +85,13 @@ async def test_the_password_is_asked_and_the_choice_is_written_down_and_shown(ga
     assert "Fallback: spare" in await text_of(await gateway.client.get("/admin/endpoints"))
     await choose(gateway, "")
     assert gateway.services.catalog["picture"].change.fallback is None
+
+
+async def test_a_token_alone_chooses_no_fallback(gateway):
+    headers = await token_of(gateway)
+    answer = await post_to_api(gateway, "/endpoints/picture/fallback", headers, fallback="spare")
+    assert (answer.status_code, (await answer.get_json())["code"]) == (403, "NEEDS_FRESH_LOGIN")
+    assert await actions_of(gateway, "endpoint.fallback") == []
 
 
 @pytest.mark.parametrize("wrong", ["paper", "picture", "missing"])
