@@ -34,7 +34,7 @@ def _find_misfits(bought: Endpoint, maker: Endpoint) -> Iterator[str]:
         yield f"it makes {maker.capability}, not {bought.capability}"
     yield from _find_refused_fields(bought, maker)
     yield from _find_lower_limits(bought, maker)
-    for resolution in bought.resolution.values or (None,):
+    for resolution in _resolutions(bought):
         ordered = GenerationRequest(resolution=resolution)
         if maker.pixels_of(fill_defaults(ordered, maker)) < bought.pixels_of(ordered):
             yield f"its pictures may have fewer pixels{f' at {resolution}' if resolution else ''}"
@@ -51,6 +51,9 @@ def _find_refused_fields(bought: Endpoint, maker: Endpoint) -> Iterator[str]:
         missing = [value for value in own.values if value not in other.values]
         if missing:
             yield f"it does not take {name} {', '.join(missing)}"
+        # Buyers who name none get what the vendor chooses, not the maker's default.
+        if own.values and own.default is None and other.default is not None:
+            yield f"it has a default {name}, which the endpoint leaves open"
     if bought.edits_pictures and bought.aspect_ratio.default is None and maker.aspect_ratio.default:
         yield "it gives a picture another ratio if the request names none"
     missing = [each for each in bought.file_extensions if each not in maker.file_extensions]
@@ -96,11 +99,14 @@ def has_unknown_cost(bought: Endpoint, maker: Endpoint) -> bool:
 
 def _requests(bought: Endpoint, maker: Endpoint) -> Iterator[GenerationRequest]:
     """Yield requests of the bought endpoint, at each place where a price or cost changes."""
-    for resolution, pages in itertools.product(
-        bought.resolution.values or (None,), _page_counts(bought, maker)
-    ):
+    for resolution, pages in itertools.product(_resolutions(bought), _page_counts(bought, maker)):
         for counted in _amounts(bought):
             yield attrs.evolve(counted, resolution=resolution, pages=pages)
+
+
+def _resolutions(bought: Endpoint) -> Sequence[str | None]:
+    """Return the resolutions that a validated request may have; None: it names none."""
+    return list(dict.fromkeys((*bought.resolution.values, bought.resolution.default)))
 
 
 def _page_counts(bought: Endpoint, maker: Endpoint) -> Sequence[int | None]:

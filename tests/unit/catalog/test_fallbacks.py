@@ -67,6 +67,26 @@ def test_an_endpoint_that_takes_promises_or_leaves_less_does_not_fit(changes, pr
     assert problem in find_misfit(BOUGHT, attrs.evolve(SPARE, **changes))
 
 
+@pytest.mark.parametrize("name", ["aspect_ratio", "output_format", "resolution"])
+def test_a_choice_that_the_endpoint_leaves_open_stays_open(name):
+    values = getattr(BOUGHT, name).values
+    open_one = attrs.evolve(BOUGHT, **{name: Choice(values=values)})
+    spare = attrs.evolve(open_one, slug="spare", cost_micros=1)
+    assert find_misfit(open_one, spare) is None
+    chosen = attrs.evolve(spare, **{name: Choice(values=values, default=values[-1])})
+    assert f"default {name}" in find_misfit(open_one, chosen)
+
+
+def test_a_request_without_a_resolution_is_compared_too():
+    open_one = attrs.evolve(BOUGHT, resolution=Choice(values=("1K", "2K")))
+    steps = tuple(PriceStep(price_units=9, resolution=r, cost_micros=1) for r in ("1K", "2K"))
+    spare = attrs.evolve(open_one, slug="spare", cost_micros=20_001, price_steps=steps)
+    assert "costs 0.020001 USD" in find_misfit(open_one, spare)
+    promise = attrs.evolve(open_one, least_pixels={"": 10**6})
+    spare = attrs.evolve(open_one, slug="spare", cost_micros=1)
+    assert "fewer pixels" in find_misfit(promise, spare)
+
+
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
