@@ -5,7 +5,8 @@ import contextlib
 import attrs
 import pytest
 
-from gateway import Transient
+from gateway import AccountProblem, Choice, GenerationRequest, Transient
+from gateway.catalog.fallbacks import fill_defaults
 from gateway.domain import PaymentState
 from gateway_testing.facts import ENDPOINT
 from tests.patience import until
@@ -57,6 +58,33 @@ async def test_failures_of_the_fallback_count_for_it_and_end_as_a_refund_of_the_
     assert task.payment.state is PaymentState.REFUND_DUE
     assert task.refund.amount_units == task.payment.paid_units
     assert own.submits == []
+
+
+@pytest.mark.parametrize(
+    ("ratio", "details"), [("1:1", "provider_error"), ("16:9", "invalid_input")]
+)
+async def test_the_defaults_of_either_endpoint_are_no_choice_of_the_buyers(
+    tmp_path, clock, ratio, details
+):
+    bought = attrs.evolve(
+        ENDPOINT,
+        slug="bought",
+        aspect_ratio=Choice(values=("1:1", "16:9"), default="1:1"),
+    )
+    maker = attrs.evolve(
+        bought,
+        slug="maker",
+        aspect_ratio=Choice(values=("1:1", "16:9"), default="16:9"),
+        output_format=Choice(values=("png", "webp"), default="png"),
+    )
+    request = fill_defaults(GenerationRequest(prompt="a boat", aspect_ratio=ratio), maker)
+    api = PlainApi(AccountProblem("no such ratio", scope="choice"))
+    async with opened(tmp_path, PlainApi(), clock) as shop:
+        shop.catalog.register(bought, shop.provider, "test")
+        shop.catalog.register(maker, api, "test of maker")
+        task = await shop.ended(await shop.accept(bought, maker=maker, request=request))
+        assert task.details == details
+        assert shop.catalog["maker"].works is (ratio == "16:9")
 
 
 async def test_a_kill_between_submit_and_poll_resumes_with_the_fallback(tmp_path, clock):
