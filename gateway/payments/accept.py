@@ -64,6 +64,17 @@ def reached_price(quote: Quote, units: int) -> int:
     return quote.price_units if units >= quote.price_units or not lower else max(lower)
 
 
+def covers_cost(quote: Quote, request: GenerationRequest, units: int) -> bool:
+    """Whether an earlier price covers the known cost of the fallback that makes the order, if any.
+
+    Only for money that is not taken yet: a transfer that was sent at an earlier price buys.
+    """
+    if quote.maker is None:
+        return True
+    cost_micros = quote.maker.cost_of(fill_defaults(request, quote.maker))
+    return cost_micros is None or cost_micros <= units
+
+
 def say_uncharged(refusal: GatewayError) -> GatewayError:
     """Return a refusal with the words that nothing was charged, after its first clause.
 

@@ -29,6 +29,7 @@ from gateway.payments.accept import (
     Acceptance,
     Accepted,
     bind_new_task,
+    covers_cost,
     payer_key_hash,
     receipt_of,
 )
@@ -162,9 +163,10 @@ class X402Payments(Acceptance):
         sent: SentRequest,
     ) -> Accepted:
         proof = await self._read_header(verifier, header, quote)
-        if proof.authorization.value_units in quote.earlier_units:
+        signed_units = proof.authorization.value_units
+        if signed_units in quote.earlier_units and covers_cost(quote, request, signed_units):
             # Signed for a 402 from before a change of the price.
-            quote = attrs.evolve(quote, price_units=proof.authorization.value_units)
+            quote = attrs.evolve(quote, price_units=signed_units)
         key = _choose_key(idempotency_key, proof.idempotency_key)
         key_hash = payer_key_hash(proof.authorization.sender, key)
         while True:

@@ -64,8 +64,8 @@ def fail(gateway, slug="picture"):
     registered.upstream.circuit.trip("status 401: wrong key", is_account=True)
 
 
-async def paid_for(gateway, payer):
-    answer = await buy(gateway, payer.header())
+async def paid_for(gateway, payer, units=20_000):
+    answer = await buy(gateway, payer.header(units))
     assert answer.status_code == 200, await answer.get_data(as_text=True)
     return await gateway.wait((await answer.get_json())["taskId"])
 
@@ -190,6 +190,26 @@ async def test_a_fallback_that_costs_more_by_now_sells_nothing_and_is_a_conditio
         assert (await buy(gateway, payer.header(14_000))).status_code == 500
     words = await text_of(await gateway.client.get("/admin"))
     assert "spare cannot make the orders of picture" in words
+
+
+async def test_an_earlier_price_below_the_fallbacks_cost_takes_no_signature(
+    gateway, payer, chain, spare
+):
+    await choose(gateway)
+    for price in ("0.014", "0.02"):
+        _, fields = await ask(gateway, f"{PATH}/price/ask", price=price)
+        await post(gateway, f"{PATH}/price", **fields, reason="a try")
+    # While its own vendor works, the price of a moment ago is good.
+    assert (await paid_for(gateway, payer, 14_000))["status"] == "completed"
+    fail(gateway)
+    async with nothing_charged(gateway, chain):
+        assert (await buy(gateway, payer.header(14_000))).status_code == 402
+    # A transfer that was sent buys, at a loss.
+    body = {"slug": "picture", "prompt": "a boat", "txHash": payer.transfer(14_000)}
+    answer = await gateway.client.post("/api/proxy-generate", json=body)
+    assert answer.status_code == 200
+    await gateway.wait((await answer.get_json())["taskId"])
+    assert len(spare.provider.requests) == 1
 
 
 async def test_a_pause_of_the_endpoint_stops_its_sales_whatever_the_fallback(gateway, payer, chain):
