@@ -68,16 +68,20 @@ class Registered:
     def maker(self) -> "Registered | None":
         """The endpoint that makes its next order: itself, else its fallback; None: it is off sale.
 
-        A fallback only replaces the vendor. A pause is the operator's wish.
+        A fallback only replaces the vendor. A pause is the operator's wish. While one order is the
+        vendor's trial, the fallback makes the others: if it fails, they would all be refunds.
         """
-        if self.works:
+        if self.works and not (self.circuit.is_blocked or self.upstream.is_blocked):
             return self
-        return None if self.held or self.is_paused else self.find_fallback()
+        if self.held or self.is_paused:
+            return None
+        return self.find_fallback() or (self if self.works else None)
 
     @property
     def fallback(self) -> "Registered | None":
         """The fallback that makes its next order, or None."""
-        return None if self.works else self.maker
+        maker = self.maker
+        return None if maker is self else maker
 
     def show(self, offer: Endpoint) -> Endpoint:
         """Return an offer for buyers, with the model and provider that make the next order."""

@@ -37,7 +37,7 @@ class CircuitBreaker:
         # Set if this is the circuit of one endpoint's model.
         self._slug = slug
         self._now = now
-        # Called whenever `problem` has been set.
+        # Called whenever `problem` has been set, and when a submit on trial begins or ends.
         self._on_change = on_change
         # Failures in a row.
         self._failures = 0
@@ -68,11 +68,16 @@ class CircuitBreaker:
     @contextlib.contextmanager
     def working(self) -> Iterator[None]:
         """Count the block as a submit in progress."""
-        self._working += 1
+        self._count(1)
         try:
             yield
         finally:
-            self._working -= 1
+            self._count(-1)
+
+    def _count(self, more: int) -> None:
+        self._working += more
+        if self.is_on_trial:
+            self._on_change()
 
     @property
     def is_on_trial(self) -> bool:
@@ -93,8 +98,9 @@ class CircuitBreaker:
         """Note a success, or a proper refusal of one request."""
         self._failures = 0
         self._failed_tasks.clear()
-        if not self.is_open:
+        if self.is_on_trial:
             self._openings = 0
+            self._on_change()
 
     def failed(self, reason: str, task_id: str, *, is_once: bool = False) -> None:
         """Note a failure; enough in a row open the circuit, and on trial the first one does.

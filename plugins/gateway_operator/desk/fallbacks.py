@@ -13,7 +13,7 @@ class FallbackFacts:
     slug: str
     # Why it cannot make orders now, as the end of a sentence; empty: it can.
     problem: str
-    # Whether it makes the endpoint's new orders now.
+    # Whether it makes the endpoint's new orders now, because the vendor fails.
     is_used: bool
 
 
@@ -22,7 +22,8 @@ def describe_fallback(catalog: Catalog, one: Registered) -> FallbackFacts | None
     chosen = one.change.fallback if one.change is not None else None
     if chosen is None:
         return None
-    used = one.fallback is not None and catalog.is_enabled(one.endpoint.slug)
+    is_out = not one.works and catalog.is_enabled(one.endpoint.slug)
+    used = is_out and one.fallback is not None
     return FallbackFacts(slug=chosen, problem=_find_problem(catalog, one, chosen), is_used=used)
 
 

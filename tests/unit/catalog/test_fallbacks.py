@@ -183,6 +183,27 @@ def test_a_fallback_sells_only_while_the_vendor_fails_and_the_offer_names_its_mo
     assert sold(catalog)["first"] == "model of first"
 
 
+@pytest.mark.parametrize("part", ["vendor", "model"])
+def test_one_order_tries_the_vendor_again_and_the_fallback_makes_the_others(catalog, part):
+    first = catalog["first"]
+    circuit = first.upstream.circuit if part == "vendor" else first.circuit
+    circuit.trip("status 401", is_account=True)
+    circuit.try_again()
+    assert sold(catalog)["first"] == "model of first"
+    with first.upstream.slot(), first.circuit.working():
+        assert sold(catalog)["first"] == "model of second"
+        assert catalog["first"].maker is catalog["second"]
+        fail(catalog, "second")
+        assert sold(catalog)["first"] == "model of first"
+        catalog["second"].upstream.circuit.try_again()
+    assert sold(catalog)["first"] == "model of first"
+    with first.upstream.slot(), first.circuit.working():
+        assert catalog["first"].maker is catalog["second"]
+        first.succeeded()
+        assert sold(catalog)["first"] == "model of first"
+        assert catalog["first"].maker is catalog["first"]
+
+
 def test_a_refused_model_and_a_blocking_plugin_are_the_vendors_too(catalog):
     catalog["first"].circuit.trip("gone", is_account=True)
     catalog.pause_plugin("plugin of second", "It blocks.", pause_s=1)
