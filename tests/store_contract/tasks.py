@@ -58,11 +58,15 @@ class WorkingContract(JobsContract):
         rows = await store._rows("SELECT slug, made_by FROM tasks WHERE id = ?", task.id)
         assert [tuple(row[:]) for row in rows] == [("picture", "spare")]
 
-    async def test_the_maker_of_a_task_never_changes(self, store: SqlStore) -> None:
-        task = await queued(store)
+    @pytest.mark.parametrize(
+        "change", ["made_by = 'spare'", "slug = 'spare'", "slug = sold_as", "sold_as = 'other'"]
+    )
+    async def test_the_maker_of_a_task_never_changes(self, store: SqlStore, change: str) -> None:
+        maker = attrs.evolve(ENDPOINT, slug="lent", model="model of lent")
+        task = await queued(store, maker=maker)
 
         def give_away(db: Connection) -> None:
-            db.execute("UPDATE tasks SET made_by = 'spare' WHERE id = ?", (task.id,))
+            db.execute(f"UPDATE tasks SET {change} WHERE id = ?", (task.id,))  # noqa: S608
 
         with pytest.raises(Exception, match="the maker of an order never changes"):
             await store.write(give_away)

@@ -20,6 +20,12 @@ WHEN NEW.sold_as IS NOT OLD.sold_as OR NEW.made_by IS NOT OLD.made_by
 BEGIN
     SELECT RAISE(ABORT, 'the maker of an order never changes');
 END;
+CREATE TRIGGER tasks_slugs_do_not_change BEFORE UPDATE OF slug ON tasks
+WHEN NEW.slug IS NOT OLD.slug
+    AND (NEW.slug IS NOT NEW.sold_as OR NEW.status NOT IN ('completed', 'failed', 'dropped'))
+BEGIN
+    SELECT RAISE(ABORT, 'the maker of an order never changes');
+END;
 
 -- The fallbacks that operators chose. The newest row of a slug counts; NULL: none.
 CREATE TABLE endpoint_fallbacks (

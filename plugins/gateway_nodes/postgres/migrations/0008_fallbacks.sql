@@ -22,6 +22,10 @@ BEFORE UPDATE OF sold_as, made_by, made_model ON tasks FOR EACH ROW
 WHEN (NEW.sold_as IS DISTINCT FROM OLD.sold_as OR NEW.made_by IS DISTINCT FROM OLD.made_by
     OR NEW.made_model IS DISTINCT FROM OLD.made_model)
 EXECUTE FUNCTION refuse('the maker of an order never changes');
+CREATE TRIGGER tasks_slugs_do_not_change BEFORE UPDATE OF slug ON tasks FOR EACH ROW
+WHEN (NEW.slug IS DISTINCT FROM OLD.slug AND (NEW.slug IS DISTINCT FROM NEW.sold_as
+    OR NEW.status NOT IN ('completed', 'failed', 'dropped')))
+EXECUTE FUNCTION refuse('the maker of an order never changes');
 
 -- The fallbacks that operators chose. The newest row of a slug counts; NULL: none.
 CREATE TABLE endpoint_fallbacks (
