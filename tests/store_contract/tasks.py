@@ -66,7 +66,7 @@ class WorkingContract(JobsContract):
         task = await queued(store, maker=maker)
 
         def give_away(db: Connection) -> None:
-            db.execute(f"UPDATE tasks SET {change} WHERE id = ?", (task.id,))  # noqa: S608
+            db.execute(f"UPDATE tasks SET {change} WHERE id = ?", (task.id,))
 
         with pytest.raises(Exception, match="the maker of an order never changes"):
             await store.write(give_away)

@@ -1,5 +1,7 @@
 """A fallback takes every order, keeps the promise, and costs no more than the price."""
 
+import datetime as dt
+
 import attrs
 import pytest
 
@@ -226,13 +228,34 @@ def test_a_pause_of_either_ends_the_sale(catalog, paused):
     assert "first" not in sold(catalog)
 
 
-def test_a_held_retired_or_removed_fallback_sells_nothing(catalog, clock):
+@pytest.mark.parametrize(
+    "end",
+    [
+        lambda catalog: catalog.hold("its settings are not read", "plugin of second"),
+        lambda catalog: catalog.withdraw("plugin of second"),
+        lambda catalog: fail(catalog, "second"),
+    ],
+    ids=["held", "removed", "off sale"],
+)
+def test_a_held_removed_or_failing_fallback_sells_nothing(catalog, end):
     fail(catalog, "first")
     assert "first" in sold(catalog)
-    catalog.hold("its settings are not read", "plugin of second")
+    end(catalog)
     assert "first" not in sold(catalog)
-    catalog.withdraw("plugin of second")
-    assert "first" not in sold(catalog)
+    assert catalog["first"].maker is None
+
+
+def test_a_fallback_sells_until_its_model_retires(clock):
+    made = Catalog({}, now=clock)
+    tomorrow = dt.datetime.fromtimestamp(clock() + 86_400, dt.UTC).date().isoformat()
+    for slug, retires in (("first", None), ("second", tomorrow)):
+        one = attrs.evolve(SPARE, slug=slug, cost_micros=1, retires=retires)
+        made.register(one, ScriptedProvider(), f"plugin of {slug}")
+    made.change({"first": EndpointChange(changed_at=1.0, fallback="second")})
+    fail(made, "first")
+    assert made["first"].maker is made["second"]
+    clock.offset_s += 86_400
+    assert made["first"].maker is None
 
 
 def test_a_fallback_that_no_longer_fits_sells_nothing(catalog):

@@ -7,6 +7,7 @@ import pytest
 
 from gateway import AccountProblem, Choice, GenerationRequest, Transient
 from gateway.catalog.fallbacks import fill_defaults
+from gateway.contracts.store import EndpointChange
 from gateway.domain import PaymentState
 from gateway_testing.facts import ENDPOINT
 from tests.patience import until
@@ -39,7 +40,9 @@ async def test_the_fallback_makes_it_and_the_books_have_the_bought_endpoint(tmp_
 async def test_an_accepted_order_of_the_failing_endpoint_is_never_moved(tmp_path, clock):
     own, spare = PlainApi(), PlainApi(PICTURE)
     async with with_spare(tmp_path, own, spare, clock) as shop:
+        shop.catalog.change({"picture": EndpointChange(changed_at=1.0, fallback="spare")})
         shop.circuit.trip("status 401", is_account=True)
+        assert shop.catalog["picture"].maker is shop.catalog["spare"]
         task = await shop.ended(await shop.accept())
     assert (task.status, task.made_by) == ("failed", None)
     assert task.payment.state is PaymentState.REFUND_DUE
@@ -95,6 +98,7 @@ async def test_a_kill_between_submit_and_poll_resumes_with_the_fallback(tmp_path
         await shop.crash()
     spare.usual = PICTURE
     async with with_spare(tmp_path, own, spare, clock) as shop:
+        shop.circuit.trip("status 401", is_account=True)
         task = await shop.ended(task_id)
     assert (task.status, task.made_by) == ("completed", "spare")
     assert (len(spare.submits), own.submits, own.polls) == (1, [], [])
