@@ -85,11 +85,11 @@ def sold_since(db: Connection, slug: str, since: float) -> tuple[int, int]:
 
 
 def unfinished(db: Connection, slug: str) -> int:
-    """Return the number of an endpoint's paid tasks that are queued or running."""
+    """Return the number of paid tasks, queued or running, that an endpoint sold or makes."""
     return int(
         db.execute(
-            f"""SELECT count(*) FROM tasks t
-                WHERE {SOLD} = ? AND status IN ('queued', 'processing')""",  # noqa: S608 - constants
-            (slug,),
+            f"""SELECT count(*) FROM tasks t WHERE (slug = ? OR {SOLD} = ?)
+                AND status IN ('queued', 'processing')""",  # noqa: S608 - constants
+            (slug, slug),
         ).fetchone()[0]
     )
