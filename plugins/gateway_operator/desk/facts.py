@@ -22,7 +22,7 @@ from gateway_operator.desk.fallbacks import describe_fallback
 from gateway_operator.desk.last_seen import Seen
 from gateway_operator.desk.machine_facts import MachineFacts, read_machine
 from gateway_operator.desk.running import Check
-from gateway_operator.sql import current_state, sums
+from gateway_operator.sql import current_state, fallbacks, sums
 from gateway_operator.sql.current_state import Override, OwedNow, Waiting
 
 _DAY_S = 86_400.0
@@ -174,6 +174,7 @@ async def _read_facts(desk: Desk) -> Facts:
 def _read_stored(db: Any, now: float, *, is_automatic: bool) -> dict[str, Any]:
     """Return the facts of one database state."""
     slugs = sums.sold_slugs(db)
+    makers = {*slugs, *fallbacks.ever_chosen(db)}
     day = sums.Period(since=now - _DAY_S, step_s=_DAY_S, bars=1)
     return {
         "owed": current_state.owed_now(db, is_automatic=is_automatic),
@@ -182,7 +183,7 @@ def _read_stored(db: Any, now: float, *, is_automatic: bool) -> dict[str, Any]:
         "waiting_tasks": current_state.waiting_tasks(db),
         "running_tasks": current_state.running_tasks(db),
         "overrides": {(one.slug, one.field): one for one in current_state.overrides(db)},
-        "failures": {slug: current_state.recent_failures(db, slug) for slug in slugs},
+        "failures": {slug: current_state.recent_failures(db, slug) for slug in makers},
         "margins": {slug: current_state.recent_margin(db, slug) for slug in slugs},
         "day": {one.slug: one for one in sums.sales(db, day)},
         "backup_at": current_state.newest_backup_at(db),

@@ -51,3 +51,9 @@ def chosen(db: Connection) -> list[ChosenFallback]:
     )
     names = [field.name for field in attrs.fields(ChosenFallback)]
     return [ChosenFallback(**dict(zip(names, row, strict=True))) for row in rows]
+
+
+def ever_chosen(db: Connection) -> list[str]:
+    """Return every slug that was ever a fallback: it may have made tasks without a sale."""
+    rows = db.execute("SELECT DISTINCT fallback FROM endpoint_fallbacks WHERE fallback <> ''")
+    return [row[0] for row in rows]

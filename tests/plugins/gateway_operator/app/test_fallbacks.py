@@ -7,6 +7,7 @@ import pytest
 
 from gateway import GenerationRequest, Transient, hookimpl
 from gateway.errors import ExecutionError
+from gateway_operator.desk.facts import read_facts
 from gateway_operator.state import operator_of
 from tests.conftest import ScriptedProvider, buy, nothing_charged, running
 from tests.plugins.gateway_operator.app.operator import RIGHT, actions_of, log_in, post, text_of
@@ -134,8 +135,13 @@ async def test_an_order_in_work_is_in_the_sums_of_the_bought_endpoint(gateway, s
     answer = await buy(gateway, payer.header())
     await begun.wait()
     assert await sold(gateway) == (1, 0)
-    listed = await text_of(await gateway.client.get("/admin/tasks?slug=picture"))
-    assert "processing" in listed
+    for slug in ("picture", "spare"):
+        listed = await text_of(await gateway.client.get(f"/admin/tasks?slug={slug}"))
+        assert "processing" in listed
+        # A pause of either tells of it.
+        assert (
+            "1; they will be finished" in (await ask(gateway, f"/admin/endpoints/{slug}/pause"))[0]
+        )
     done.set()
     await gateway.wait((await answer.get_json())["taskId"])
     operator_of(gateway.services).desk.shared.forget()
@@ -226,6 +232,14 @@ async def test_a_failing_fallback_owes_the_refund_of_the_bought_price(gateway, s
     spare.provider.script = [Transient("500")] * 4
     task = await paid_for(gateway, payer)
     assert (task["status"], task["slug"], task["refund"]["amount"]) == ("failed", "picture", 0.02)
+    # The link of the fallback's failures finds it.
+    for slug in ("picture", "spare"):
+        listed = await gateway.client.get(f"/admin/tasks?slug={slug}&status=failed")
+        assert task["taskId"][:18] in await listed.get_data(as_text=True)
+    desk = operator_of(gateway.services).desk
+    desk.shared.forget()
+    counts = {one.slug: one.failed for one in (await read_facts(desk)).endpoints}
+    assert (counts["picture"], counts["spare"]) == (0, 1)
 
 
 async def test_the_fallbacks_own_rules_refuse_before_payment(gateway, spare, payer, chain):
