@@ -240,21 +240,32 @@ class Catalog:
         """
         for slug in self._registered:
             configured, change = self._configured[slug], changes.get(slug)
-            changed = configured if change is None else _apply_change(configured, change)
-            find = functools.partial(self._find_fallback, slug)
-            self._registered[slug] = attrs.evolve(changed, find_fallback=find)
+            self._registered[slug] = (
+                configured if change is None else self._apply_change(configured, change)
+            )
         self.changed_at = max((one.changed_at for one in changes.values()), default=None)
         self._cache.clear()
 
-    def _find_fallback(self, slug: str) -> Registered | None:
+    def _apply_change(self, configured: Registered, change: EndpointChange) -> Registered:
+        endpoint, one = apply_change(configured.endpoint, change), configured.endpoint
+        return attrs.evolve(
+            configured,
+            endpoint=endpoint,
+            is_cost_set=configured.is_cost_set or change.cost_micros is not None,
+            change=change,
+            earlier=tuple((at_price(one, old), old.good_until) for old in change.earlier_prices),
+            find_fallback=functools.partial(self._find_fallback, endpoint, change.fallback or ""),
+        )
+
+    def _find_fallback(self, bought: Endpoint, chosen: str) -> Registered | None:
         """Return an endpoint's fallback if it works and fits. Its own fallback is not followed."""
-        bought = self._registered.get(slug)
-        if bought is None or bought.change is None or bought.change.fallback is None:
+        return self.cached(f"maker of {bought.slug}", lambda: self._seek_maker(bought, chosen))
+
+    def _seek_maker(self, bought: Endpoint, chosen: str) -> Registered | None:
+        maker = self._registered.get(chosen)
+        if maker is None or not self.is_enabled(chosen) or not maker.works:
             return None
-        maker = self._registered.get(bought.change.fallback)
-        if maker is None or not self.is_enabled(maker.endpoint.slug) or not maker.works:
-            return None
-        return None if find_misfit(bought.endpoint, maker.endpoint) else maker
+        return None if find_misfit(bought, maker.endpoint) else maker
 
     def allows_loss(self, slug: str) -> bool:
         """Whether the settings file allows an endpoint to be sold below cost."""
@@ -382,16 +393,3 @@ class Catalog:
         if registered is None or registered.endpoint.retires is None:
             return True
         return self._now() < registered.endpoint.retires_at
-
-
-def _apply_change(configured: Registered, change: EndpointChange) -> Registered:
-    """Return an endpoint with a live change applied."""
-    return attrs.evolve(
-        configured,
-        endpoint=apply_change(configured.endpoint, change),
-        is_cost_set=configured.is_cost_set or change.cost_micros is not None,
-        change=change,
-        earlier=tuple(
-            (at_price(configured.endpoint, one), one.good_until) for one in change.earlier_prices
-        ),
-    )

@@ -16,7 +16,7 @@ from gateway.domain import Endpoint, GenerationRequest
 _CHOICES = ("aspect_ratio", "output_format", "resolution")
 
 
-# While a fallback is used, each request asks. Prices and costs are part of the key.
+# Pages compare each endpoint with all others. Prices and costs are part of the key.
 @functools.lru_cache(maxsize=512)
 def find_misfit(bought: Endpoint, maker: Endpoint) -> str | None:
     """Return why `maker` cannot make the orders of `bought`, as the end of a sentence, or None.

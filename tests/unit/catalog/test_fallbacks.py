@@ -245,6 +245,20 @@ def test_a_held_removed_or_failing_fallback_sells_nothing(catalog, end):
     assert catalog["first"].maker is None
 
 
+def test_the_fallback_is_sought_once_until_something_changes(catalog, monkeypatch):
+    sought = []
+    monkeypatch.setattr(
+        "gateway.catalog.catalog.find_misfit", lambda bought, maker: sought.append(maker.slug)
+    )
+    fail(catalog, "first")
+    for _ in range(3):
+        assert catalog["first"].maker is catalog["second"]
+    assert sought == ["second"]
+    fail(catalog, "third")
+    assert catalog["first"].maker is catalog["second"]
+    assert sought == ["second", "second"]
+
+
 def test_a_fallback_sells_until_its_model_retires(clock):
     made = Catalog({}, now=clock)
     tomorrow = dt.datetime.fromtimestamp(clock() + 86_400, dt.UTC).date().isoformat()
