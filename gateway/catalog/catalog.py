@@ -9,7 +9,7 @@ from typing import TypeVar, cast
 import attrs
 
 from gateway.catalog.circuit_breaker import CircuitBreaker
-from gateway.catalog.fallbacks import find_misfit
+from gateway.catalog.fallbacks import find_misfit, name_fallback
 from gateway.catalog.pricing import apply_change, apply_override, at_price, check_losses
 from gateway.catalog.upstream import CLOSE_S, Upstream
 from gateway.contracts import Clock, Provider
@@ -58,6 +58,11 @@ class Registered:
     def sells_now(self) -> bool:
         """Whether it can be bought now: not held or paused, and it or its fallback works."""
         return self.maker is not None
+
+    @property
+    def names_model(self) -> bool:
+        """Whether its tasks name their model, because a fallback may make them."""
+        return self.change is not None and self.change.fallback is not None
 
     @property
     def works(self) -> bool:
@@ -240,17 +245,17 @@ class Catalog:
         """
         for slug in self._registered:
             configured, change = self._configured[slug], changes.get(slug)
-            self._registered[slug] = (
-                configured if change is None else self._apply_change(configured, change)
-            )
+            changed = configured if change is None else self._apply_change(configured, change)
+            self._registered[slug] = changed
         self.changed_at = max((one.changed_at for one in changes.values()), default=None)
         self._cache.clear()
 
     def _apply_change(self, configured: Registered, change: EndpointChange) -> Registered:
         endpoint, one = apply_change(configured.endpoint, change), configured.endpoint
+        named = self._configured.get(change.fallback or "")
         return attrs.evolve(
             configured,
-            endpoint=endpoint,
+            endpoint=endpoint if named is None else name_fallback(endpoint, named.endpoint),
             is_cost_set=configured.is_cost_set or change.cost_micros is not None,
             change=change,
             earlier=tuple((at_price(one, old), old.good_until) for old in change.earlier_prices),

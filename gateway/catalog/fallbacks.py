@@ -6,6 +6,7 @@ a plugin or a setting may have changed an endpoint since.
 
 import functools
 import itertools
+import json
 from collections.abc import Iterator, Sequence
 
 import attrs
@@ -14,6 +15,8 @@ from gateway.domain import Endpoint, GenerationRequest
 
 # Fields of a request with the values that an endpoint offers.
 _CHOICES = ("aspect_ratio", "output_format", "resolution")
+# Of a description that a 402 lists whole.
+_MAX_LISTED_CHARS = 500
 
 
 # Pages compare each endpoint with all others. Prices and costs are part of the key.
@@ -128,6 +131,18 @@ def _amounts(bought: Endpoint) -> list[GenerationRequest]:
     if unit.of == "prompt":
         return [GenerationRequest(prompt="x" * size) for size in sizes]
     return [GenerationRequest(measured={unit.measure: size}) for size in sizes]
+
+
+def name_fallback(bought: Endpoint, maker: Endpoint) -> Endpoint:
+    """Return an offer whose description tells buyers who makes it in an outage.
+
+    Always, since the maker may change between a 402 and its payment.
+    """
+    sentence = f"In an outage of its provider, {maker.model} by {maker.provider} makes it."
+    texts = [bought.description.strip() or bought.title, sentence]
+    # A 402 cuts the end of a long description off.
+    is_long = len(json.dumps(texts)) > _MAX_LISTED_CHARS
+    return attrs.evolve(bought, description=" ".join(reversed(texts) if is_long else texts))
 
 
 def fill_defaults(request: GenerationRequest, maker: Endpoint) -> GenerationRequest:

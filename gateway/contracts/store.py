@@ -28,6 +28,8 @@ class NewTask:
     request_id: str = ""
     # The fallback that makes it, if the bought endpoint does not.
     maker: Endpoint | None = None
+    # Whether the task names the model that makes it. With a maker it always does.
+    names_model: bool = False
 
 
 @attrs.frozen(kw_only=True)

@@ -186,6 +186,7 @@ class Acceptance:
             id=str(uuid.uuid4()),
             endpoint=quote.endpoint,
             maker=maker,
+            names_model=quote.names_model,
             request=request if maker is None else fill_defaults(request, maker),
             request_hash=fingerprint,
             sent_hash=sent_hash,

@@ -199,6 +199,7 @@ class Gateway:
             refund=self.refund_promises.of(price_units),
             selling=selling,
             maker=None if fallback is None else fallback.endpoint,
+            names_model=registered.names_model,
         )
 
     def lookup_quote(self, slug: str, request: GenerationRequest | None) -> Quote:

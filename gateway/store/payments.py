@@ -96,7 +96,7 @@ def insert_task(db: Connection, task: NewTask, payment: Payment, status: TaskSta
         created_at=task.created_at,
         payment=payment,
         made_by=task.maker.slug if task.maker is not None else None,
-        made_model=task.maker.model if task.maker is not None else None,
+        made_model=_name_maker(task)[-1],
     )
 
 
@@ -104,7 +104,7 @@ def _name_maker(task: NewTask) -> tuple[str, str | None, str | None, str | None]
     """Return slug, sold_as, made_by and made_model. Every release leases a task by its slug."""
     sold_as, maker = task.endpoint.slug, task.maker
     if maker is None:
-        return sold_as, None, None, None
+        return sold_as, None, None, task.endpoint.model if task.names_model else None
     return maker.slug, sold_as, maker.slug, maker.model
 
 

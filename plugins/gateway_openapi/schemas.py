@@ -81,7 +81,7 @@ def task_schema() -> dict[str, Any]:
             "capability": {"type": "string"},
             "model": {
                 "type": "string",
-                "description": "Only if another model than the listed one makes it.",
+                "description": "The model that makes it, if the endpoint has a fallback.",
             },
             "progress": number | {"description": "From 0 to 1."},
             "attempt": {"type": "integer"},

@@ -7,7 +7,7 @@ import pytest
 
 from gateway import Choice
 from gateway.catalog.catalog import Catalog
-from gateway.catalog.fallbacks import fill_defaults, find_misfit, has_unknown_cost
+from gateway.catalog.fallbacks import fill_defaults, find_misfit, has_unknown_cost, name_fallback
 from gateway.contracts.store import EndpointChange
 from gateway.domain import DOCUMENT_PARSING, SECOND, GenerationRequest, PriceStep, UnitPrice
 from gateway_testing.facts import ENDPOINT
@@ -204,6 +204,17 @@ def test_one_order_tries_the_vendor_again_and_the_fallback_makes_the_others(cata
         first.succeeded()
         assert sold(catalog)["first"] == "model of first"
         assert catalog["first"].maker is catalog["first"]
+
+
+def test_the_offer_always_tells_who_makes_it_in_an_outage(catalog):
+    words = "In an outage of its provider, model of second by none makes it."
+    for _ in range(2):
+        (first, *_, third) = catalog
+        assert first.description == f"A picture. {words}"
+        assert third.description == "A picture."
+        fail(catalog, "first")
+    long = attrs.evolve(BOUGHT, description="A picture. " * 60)
+    assert name_fallback(long, SPARE).description.startswith("In an outage of its provider, pixel")
 
 
 def test_a_refused_model_and_a_blocking_plugin_are_the_vendors_too(catalog):

@@ -35,6 +35,7 @@ OTHERS = {
         "refund": PROMISE,
         "selling": "nothing",
         "maker": attrs.evolve(ENDPOINT, slug="fallback"),
+        "names_model": True,
     }.items()
 }
 

@@ -2,7 +2,8 @@
 -- it, so every release leases, submits and polls it there; `sold_as` is the one that was bought. At
 -- the end `slug` is the bought one, as in the books.
 ALTER TABLE tasks ADD COLUMN sold_as TEXT;
--- The maker's slug and model, for ever. All three are NULL for an order that its own endpoint makes.
+-- The maker's slug, for ever. Both are NULL for an order that its own endpoint makes. And the model, if
+-- the endpoint has a fallback, whoever makes it.
 ALTER TABLE tasks ADD COLUMN made_by TEXT;
 ALTER TABLE tasks ADD COLUMN made_model TEXT;
 CREATE INDEX tasks_lent ON tasks (sold_as, payment_id) WHERE sold_as IS NOT NULL AND sold_as <> slug;

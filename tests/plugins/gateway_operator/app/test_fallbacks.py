@@ -1,6 +1,7 @@
 """The operator names a fallback on the endpoint's page; it makes new orders in an outage."""
 
 import asyncio
+import base64
 
 import attrs
 import pytest
@@ -105,21 +106,25 @@ async def test_an_endpoint_that_does_not_fit_is_refused(gateway, wrong):
 async def test_an_order_in_an_outage_is_made_and_shown_as_by_the_fallback(
     gateway, provider, spare, payer
 ):
+    assert "model" not in await paid_for(gateway, payer)
     await choose(gateway)
+    # Whoever makes it, the task says so.
+    assert (await paid_for(gateway, payer))["model"] == "pixel-1"
     fail(gateway)
     manifest = await (await gateway.client.get("/.well-known/agent-manifest.json")).get_json()
     offer = next(one for one in manifest["availableEndpoints"] if one["slug"] == "picture")
     assert (offer["model"], offer["provider"], offer["price"]) == ("other-1", "other", 0.02)
-    assert (await buy(gateway, None)).status_code == 402
+    terms = base64.b64decode((await buy(gateway, None)).headers["PAYMENT-REQUIRED"]).decode()
+    assert "In an outage of its provider, other-1 by other makes it." in terms
     task = await paid_for(gateway, payer)
     assert (task["status"], task["slug"], task["model"]) == ("completed", "picture", "other-1")
-    assert (len(provider.requests), len(spare.provider.requests)) == (0, 1)
+    assert (len(provider.requests), len(spare.provider.requests)) == (2, 1)
     words = await text_of(await gateway.client.get("/admin/endpoints"))
     assert "Made by spare since" in words
     assert "picture is made by spare" in await text_of(await gateway.client.get("/admin"))
     shown = await text_of(await gateway.client.get(f"/admin/tasks/{task['taskId']}"))
     assert "spare, its fallback, model other-1" in shown
-    assert await sold(gateway) == (1, 0)
+    assert await sold(gateway) == (3, 0)
 
 
 async def test_an_order_in_work_is_in_the_sums_of_the_bought_endpoint(gateway, spare, payer):
