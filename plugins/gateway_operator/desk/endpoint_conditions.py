@@ -154,7 +154,8 @@ def _fallback_used(facts: Facts, _: Thresholds) -> Iterator[Condition]:
         yield Condition(
             condition="fallback_used",
             subject=one.slug,
-            level="note",
+            # A key or a bill that only the operator can repair is not forgotten.
+            level="warn" if one.is_account else "note",
             title=f"{one.slug} is made by {one.made_by}",
             text=f"Its own vendor has failed{lasted}: {sentence(one.problem or '')}",
             action=_suggest_fix(one),

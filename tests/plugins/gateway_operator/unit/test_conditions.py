@@ -119,13 +119,14 @@ def test_endpoints_of_one_vendor_that_is_off_sale_are_one_condition():
     assert "automatically" not in found.text + found.action
 
 
-def test_a_vendor_whose_orders_a_fallback_makes_is_a_notice_and_not_off_sale():
-    made = {"problem": "status 401", "is_account": True, "off_since": NOW - 3600}
+@pytest.mark.parametrize(("is_account", "level"), [(True, "warn"), (False, "note")])
+def test_a_vendor_whose_orders_a_fallback_makes_is_not_off_sale(is_account, level):
+    made = {"problem": "status 401", "is_account": is_account, "off_since": NOW - 3600}
     found = only(**endpoint(**made, fallback="spare", made_by="spare"))
-    assert (found.level, found.key) == ("note", "fallback_used:picture")
+    assert (found.level, found.key) == (level, "fallback_used:picture")
     assert found.title == "picture is made by spare"
     assert found.text.startswith("Its own vendor has failed for 1")
-    assert found.action.endswith("then press Try now.")
+    assert found.action.endswith("then press Try now.") is is_account
 
 
 def test_a_fallback_that_does_not_fit_is_soon_even_before_it_is_needed():
