@@ -6,11 +6,12 @@ from collections.abc import Sequence
 import attrs
 
 from gateway.catalog.catalog import Registered
-from gateway.catalog.fallbacks import find_misfit, has_unknown_cost
+from gateway.catalog.fallbacks import find_misfit
 from gateway.errors import NeedsFresh, WrongValue
 from gateway_operator.actions.endpoints import find_endpoint
 from gateway_operator.audit_log import Actor, AlreadyDone, NewAction
 from gateway_operator.desk.desk import Desk
+from gateway_operator.desk.fallbacks import find_doubts
 from gateway_operator.sql import fallbacks
 
 
@@ -22,21 +23,25 @@ class FallbackPreview:
     # As it was chosen, even if it does not fit any more.
     chosen: str | None
     fitting: Sequence[str]
+    # Of those, the ones of the same account at the vendor.
+    sharing: Sequence[str]
 
 
 async def preview_fallback(desk: Desk, slug: str) -> FallbackPreview:
     """Return the choices for an endpoint; raises `WrongValue`."""
     await desk.apply_changes()
     registered = find_endpoint(desk, slug)
+    fitting = [
+        one
+        for one in desk.catalog.everything()
+        if desk.catalog.is_enabled(one.endpoint.slug)
+        and find_misfit(registered.endpoint, one.endpoint) is None
+    ]
     return FallbackPreview(
         registered=registered,
         chosen=await desk.store.sum(fallbacks.newest, slug),
-        fitting=[
-            one.endpoint.slug
-            for one in desk.catalog.everything()
-            if desk.catalog.is_enabled(one.endpoint.slug)
-            and find_misfit(registered.endpoint, one.endpoint) is None
-        ],
+        fitting=[one.endpoint.slug for one in fitting],
+        sharing=[one.endpoint.slug for one in fitting if one.upstream is registered.upstream],
     )
 
 
@@ -62,8 +67,7 @@ async def choose_fallback(
     if fallback is not None:
         maker = find_endpoint(desk, fallback)
         _check_fits(desk, bought, maker)
-        if has_unknown_cost(bought.endpoint, maker.endpoint):
-            warning = f"The cost of {fallback} is not known: it may be above the price of {slug}."
+        warning = find_doubts(bought, maker)
     action = NewAction(
         actor=actor,
         at=desk.now(),

@@ -183,6 +183,24 @@ def _fallback_unusable(facts: Facts, _: Thresholds) -> Iterator[Condition]:
         )
 
 
+def _fallback_doubts(facts: Facts, _: Thresholds) -> Iterator[Condition]:
+    for one in facts.endpoints:
+        if not one.fallback_doubts or one.fallback_problem or one.is_switched_off:
+            continue
+        yield Condition(
+            condition="fallback_doubts",
+            subject=one.slug,
+            level="note",
+            title=f"Check the fallback of {one.slug}",
+            text=one.fallback_doubts,
+            action="Set its cost, or choose another fallback.",
+            page="endpoints",
+            button="Change the fallback",
+            href=f"/admin/endpoints/{one.slug}/fallback",
+            raises_alarm=False,
+        )
+
+
 def _by_provider(facts: Facts) -> Mapping[str, list[EndpointFacts]]:
     found: dict[str, list[EndpointFacts]] = {}
     for one in facts.endpoints:
@@ -195,6 +213,7 @@ ENDPOINT_RULES = (
     _off_sale,
     _fallback_used,
     _fallback_unusable,
+    _fallback_doubts,
     _retiring,
     _failures,
     _below_cost,

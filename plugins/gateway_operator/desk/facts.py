@@ -70,6 +70,7 @@ class EndpointFacts:
     # The operator's choice of a fallback, and why that cannot make orders now; empty: it can.
     fallback: str | None = None
     fallback_problem: str = ""
+    fallback_doubts: str = ""
     # The fallback, while it makes the new orders.
     made_by: str | None = None
 
@@ -229,6 +230,7 @@ def _describe_endpoint(
         is_held=bool(one.held),
         fallback=fallback.slug if fallback else None,
         fallback_problem=fallback.problem if fallback else "",
+        fallback_doubts=fallback.doubts if fallback else "",
         made_by=fallback.slug if fallback and fallback.is_used else None,
     )
 

@@ -3,7 +3,7 @@
 import attrs
 
 from gateway.catalog.catalog import Catalog, Registered
-from gateway.catalog.fallbacks import find_misfit
+from gateway.catalog.fallbacks import find_misfit, has_unknown_cost
 
 
 @attrs.frozen(kw_only=True)
@@ -15,6 +15,8 @@ class FallbackFacts:
     problem: str
     # Whether it makes the endpoint's new orders now, because the vendor fails.
     is_used: bool
+    # Why it may not help, or may lose money; empty: nothing is known against it.
+    doubts: str = ""
 
 
 def describe_fallback(catalog: Catalog, one: Registered) -> FallbackFacts | None:
@@ -24,7 +26,23 @@ def describe_fallback(catalog: Catalog, one: Registered) -> FallbackFacts | None
         return None
     is_out = not one.works and catalog.is_enabled(one.endpoint.slug)
     used = is_out and one.fallback is not None
-    return FallbackFacts(slug=chosen, problem=_find_problem(catalog, one, chosen), is_used=used)
+    maker = catalog.find(chosen)
+    return FallbackFacts(
+        slug=chosen,
+        problem=_find_problem(catalog, one, chosen),
+        is_used=used,
+        doubts="" if maker is None else find_doubts(one, maker),
+    )
+
+
+def find_doubts(one: Registered, maker: Registered) -> str:
+    """Return what an operator should know of a fallback that fits, as sentences; empty: nothing."""
+    slug, doubts = maker.endpoint.slug, []
+    if has_unknown_cost(one.endpoint, maker.endpoint):
+        doubts.append(f"The cost of {slug} is not known: it may be above the price.")
+    if maker.upstream is one.upstream:
+        doubts.append(f"{slug} has the same vendor's account, so both may fail at once.")
+    return " ".join(doubts)
 
 
 def _find_problem(catalog: Catalog, one: Registered, chosen: str) -> str:

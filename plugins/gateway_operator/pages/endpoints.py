@@ -34,7 +34,6 @@ _DONE = {
     "price": "The price was changed.",
     "cost": "The cost was set. It applies to results from now on.",
     "fallback": "The fallback was set. It makes new orders while the vendor fails.",
-    "fallback-cost": "The fallback was set. Its cost is not known: it may be above the price.",
     "no-fallback": "There is no fallback any more.",
     "works": "The vendor answers: it is on sale again.",
     "silent": "The vendor still fails; the reason is shown below.",

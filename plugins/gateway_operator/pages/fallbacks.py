@@ -8,6 +8,7 @@ from werkzeug.wrappers import Response as Redirect
 from gateway_operator.actions.fallbacks import FallbackPreview, choose_fallback, preview_fallback
 from gateway_operator.api.frame import API, answer, read_body, text_of
 from gateway_operator.desk import codes
+from gateway_operator.desk.wording import join
 from gateway_operator.pages.endpoint_dialogs import PAGE, ask_endpoint
 from gateway_operator.pages.frame import blueprint
 from gateway_operator.pages.guards import actor, is_fresh, needs_scope, needs_session
@@ -33,12 +34,11 @@ async def set_fallback(slug: str) -> Redirect:
     """Choose or remove the fallback."""
     typed, reason = g.form.get("fallback", "").strip(), g.form.get("reason", "").strip()
     desk = operator().desk
-    warning = await choose_fallback(
-        desk, actor(), slug, typed or None, reason=reason, is_fresh=is_fresh()
-    )
+    # The list of endpoints shows its warning.
+    await choose_fallback(desk, actor(), slug, typed or None, reason=reason, is_fresh=is_fresh())
     # Forget results from before the change.
     desk.shared.forget()
-    done = "fallback-cost" if warning else "fallback" if typed else "no-fallback"
+    done = "fallback" if typed else "no-fallback"
     return redirect(f"{PAGE}?done={done}#{slug}", HTTPStatus.SEE_OTHER)
 
 
@@ -57,6 +57,10 @@ async def api_fallback(slug: str) -> Response:
 def _ask_fallback(preview: FallbackPreview, *, needs_password: bool, has_codes: bool) -> Ask:
     endpoint, fitting = preview.registered.endpoint, preview.fitting
     slug = endpoint.slug
+    warnings = ["Check that title and description promise no vendor or model by name."]
+    if preview.sharing:
+        shared = join(preview.sharing)
+        warnings.append(f"The same vendor's account as that of {slug} serves {shared}.")
     if fitting:
         hint = f"One of: {', '.join(fitting)}. Leave it empty for none."
     else:
@@ -72,7 +76,7 @@ def _ask_fallback(preview: FallbackPreview, *, needs_password: bool, has_codes: 
             ("Fallback now", preview.chosen or "none"),
             ("Model that buyers order", endpoint.model or "not named"),
         ],
-        warnings=["Check that title and description promise no vendor or model by name."],
+        warnings=warnings,
         inputs=[
             Input(
                 name="fallback",

@@ -23,6 +23,7 @@ class SparePlugin:
     """Sells the picture again, by another vendor."""
 
     __name__ = "spare-plugin"
+    cost_micros: int | None = 15_000
 
     def __init__(self):
         self.provider = ScriptedProvider()
@@ -35,7 +36,11 @@ class SparePlugin:
         def register_spare(endpoint, _):
             if endpoint.slug == "picture":
                 spare = attrs.evolve(
-                    endpoint, slug="spare", model="other-1", provider="other", cost_micros=15_000
+                    endpoint,
+                    slug="spare",
+                    model="other-1",
+                    provider="other",
+                    cost_micros=self.cost_micros,
                 )
                 register(spare, self.provider)
 
@@ -94,6 +99,21 @@ async def test_a_token_alone_chooses_no_fallback(gateway):
     answer = await post_to_api(gateway, "/endpoints/picture/fallback", headers, fallback="spare")
     assert (answer.status_code, (await answer.get_json())["code"]) == (403, "NEEDS_FRESH_LOGIN")
     assert await actions_of(gateway, "endpoint.fallback") == []
+
+
+async def test_a_fallback_of_unknown_cost_or_of_the_same_account_is_doubted(
+    settings, provider, spare, clock
+):
+    spare.provider, spare.cost_micros = provider, None
+    async with running(settings, provider, more=[spare], now=clock) as gateway:
+        await log_in(gateway)
+        words, _ = await ask(gateway, f"{PATH}/fallback")
+        assert "The same vendor's account as that of picture serves spare." in words
+        await choose(gateway)
+        for page in ("/admin/endpoints", "/admin"):
+            shown = await text_of(await gateway.client.get(page))
+            assert "The cost of spare is not known: it may be above the price." in shown
+            assert "spare has the same vendor's account, so both may fail at once." in shown
 
 
 @pytest.mark.parametrize("wrong", ["paper", "picture", "missing"])

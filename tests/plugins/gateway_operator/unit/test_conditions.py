@@ -136,6 +136,12 @@ def test_a_fallback_that_does_not_fit_is_soon_even_before_it_is_needed():
     assert "does not take .pdf files" in found.text
 
 
+def test_what_is_unknown_of_a_fallback_is_said_as_long_as_it_lasts():
+    found = only(**endpoint(fallback="spare", fallback_doubts="Its cost is not known."))
+    assert (found.level, found.key) == ("note", "fallback_doubts:picture")
+    assert found.text == "Its cost is not known."
+
+
 def test_a_vendor_that_stumbles_becomes_urgent_after_a_while():
     off = {"problem": "Transient", "off_since": NOW - 30}
     assert only(**endpoint(**off)).level == "warn"
