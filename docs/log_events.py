@@ -140,6 +140,14 @@ EVENTS: dict[str, str] = {
         "A function of a plugin hangs, and its session of PostgreSQL was not ended; the server "
         "ends it a minute after its last statement."
     ),
+    "capability.broken": (
+        "A function of a plugin's capability cannot be loaded; its endpoints are off sale. Repair "
+        "the plugin."
+    ),
+    "capability.not_checked": (
+        "The sandbox could not start, so it is not known whether a capability's functions load; "
+        "tried again."
+    ),
     "plugin.left_out": ("A plugin failed to load or conflicts with another; the rest is on sale."),
     "provider.close_failed": "A provider failed while it was closed.",
     "provider.does_not_stop": "A provider continues after cancellation; no longer waited for.",

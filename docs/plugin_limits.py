@@ -13,12 +13,12 @@ from gateway.domain import (
     MIN_PICTURE_SIDE,
 )
 from gateway.domain.acceptance import MAX_JSON_CHARS
-from gateway.domain.offers import MAX_FILE_NAME_CHARS
+from gateway.domain.offers import MAX_FILE_NAME_CHARS, MAX_OUTPUTS, MAX_RESULT_BYTES
 from gateway.outputs.downloads import MAX_DOWNLOAD_BYTES
 from gateway.running.timing import Timing
 from gateway.sandbox.pictures import MAX_PICTURE_BYTES
 from gateway.sandbox.pictures_child import MAX_PIXELS
-from gateway.tasks.delivery import MAX_OUTPUTS, MAX_RESULT_BYTES, MAX_TEXT_CHARS
+from gateway.tasks.delivery import MAX_TEXT_CHARS
 from gateway.tasks.job import MAX_HANDLE_CHARS
 from gateway.tasks.polling import MAX_DEAD_LINKS
 from gateway.tasks.timing import TaskTiming

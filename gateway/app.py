@@ -228,6 +228,10 @@ def _make_gateway(parts: _Assembly, installation: _Installation) -> Gateway:
     readiness = Readiness(settings, parts.catalog, store)
     wallet = WalletCheck(settings, context.chain)
     fence = Fence(context.now)
+    # First, because it may leave out a plugin, with all that it has registered.
+    payments = _make_payments(
+        parts, context, announcer, readiness, wallet, installation.born_at, fence
+    )
     gateway = Gateway(
         context=context,
         redactor=parts.redactor,
@@ -246,9 +250,7 @@ def _make_gateway(parts: _Assembly, installation: _Installation) -> Gateway:
         readiness=readiness,
         wallet=wallet,
         fence=fence,
-        payments=_make_payments(
-            parts, context, announcer, readiness, wallet, installation.born_at, fence
-        ),
+        payments=payments,
     )
     announcer.wake_events = gateway.events.wake
     return gateway

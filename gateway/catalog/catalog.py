@@ -3,7 +3,7 @@
 import functools
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar, cast
 
 import attrs
@@ -11,148 +11,18 @@ import attrs
 from gateway.catalog.circuit_breaker import CircuitBreaker
 from gateway.catalog.fallbacks import find_misfit, name_fallback
 from gateway.catalog.pricing import apply_change, apply_override, at_price, check_losses
+from gateway.catalog.registered import Registered, mark_undeclared
 from gateway.catalog.upstream import CLOSE_S, Upstream
 from gateway.contracts import Clock, Provider
 from gateway.contracts.store import EndpointChange
-from gateway.domain import PAGE, Capability, Endpoint, FileKind
+from gateway.domain import Capability, Endpoint
 from gateway.domain.built_in import KNOWN_FORMATS
-from gateway.errors import AccountProblem, NotFound, SettingsError
+from gateway.errors import NotFound, SettingsError
 from gateway.outputs.keys import MediaTypes
 from gateway.settings import EndpointOverride
 from gateway.telemetry.redaction import Redactor
 
 _Cached = TypeVar("_Cached")
-# How long a model that its vendor refused is off sale before one buyer's task tries it again.
-_MODEL_PAUSE_S = 6 * 3600.0
-
-
-@attrs.frozen
-class Registered:
-    """An endpoint and the provider that generates for it."""
-
-    endpoint: Endpoint
-    upstream: Upstream
-    # The model's circuit breaker: open while the vendor does not serve it. The vendor's own is in
-    # `upstream`.
-    circuit: CircuitBreaker
-    # Whether the operator has set the cost of one generation.
-    is_cost_set: bool = False
-    # The operator's live change, which overrides the settings file.
-    change: EndpointChange | None = None
-    # The endpoint at its recent prices, each with the time until which a 402 with that price is
-    # honoured (Unix seconds).
-    earlier: tuple[tuple[Endpoint, float], ...] = ()
-    # Why its settings are not known, so that it must not be sold; empty: they are.
-    held: str = ""
-    # Returns its fallback if that can make its orders now.
-    find_fallback: "Callable[[], Registered | None]" = attrs.field(
-        default=lambda: None, eq=False, repr=False
-    )
-
-    @property
-    def is_paused(self) -> bool:
-        """Whether the operator has paused its sales; paid tasks still run."""
-        return self.change is not None and self.change.paused_since is not None
-
-    @property
-    def sells_now(self) -> bool:
-        """Whether it can be bought now: not held or paused, and it or its fallback works."""
-        return self.maker is not None
-
-    @property
-    def names_model(self) -> bool:
-        """Whether its tasks name their model, because a fallback may make them."""
-        return self.change is not None and self.change.fallback is not None
-
-    @property
-    def works(self) -> bool:
-        """Whether it makes orders now: not held or paused, and no circuit open."""
-        return not self.held and not self.is_paused and self.open_circuit is None
-
-    @property
-    def maker(self) -> "Registered | None":
-        """The endpoint that makes its next order: itself, else its fallback; None: it is off sale.
-
-        A fallback only replaces the vendor. A pause is the operator's wish. While one order is the
-        vendor's trial, the fallback makes the others: if it fails, they would all be refunds.
-        """
-        if self.works and not (self.circuit.is_blocked or self.upstream.is_blocked):
-            return self
-        if self.held or self.is_paused:
-            return None
-        return self.find_fallback() or (self if self.works else None)
-
-    @property
-    def fallback(self) -> "Registered | None":
-        """The fallback that makes its next order, or None."""
-        maker = self.maker
-        return None if maker is self else maker
-
-    def show(self, offer: Endpoint) -> Endpoint:
-        """Return an offer for buyers, with the model and provider that make the next order."""
-        maker = self.fallback
-        if maker is None:
-            return offer
-        made = maker.endpoint
-        return attrs.evolve(offer, model=made.model, provider=made.provider)
-
-    @property
-    def counts_pages(self) -> bool:
-        """Whether the gateway counts a document's pages before payment."""
-        if self.endpoint.prices_pages:
-            return True
-        return self.endpoint.counts_pages and not self.upstream.traits.limits_pages
-
-    def reads_file(self, kind: FileKind) -> bool:
-        """Whether the gateway reads a file of this kind before payment."""
-        price = self.endpoint.unit_price
-        is_priced = price is not None and price.unit.measure in kind.measures
-        has_pages = PAGE.measure in kind.measures
-        return kind.is_always_read or is_priced or (has_pages and self.counts_pages)
-
-    @functools.cached_property
-    def reads_files(self) -> bool:
-        """Whether the gateway reads any file of its requests before payment."""
-        return any(map(self.reads_file, self.endpoint.file_kinds))
-
-    @property
-    def open_circuit(self) -> CircuitBreaker | None:
-        """The open circuit that takes it off sale, the vendor's first; None while it works."""
-        both = (self.upstream.circuit, self.circuit)
-        return next((circuit for circuit in both if circuit.is_open), None)
-
-    @property
-    def wait_s(self) -> float:
-        """Seconds until a submit may go out; infinite if that depends on something else."""
-        return float("inf") if self.circuit.is_blocked else self.upstream.wait_s
-
-    def find_lasting_outage(self, max_outage_s: float) -> CircuitBreaker | None:
-        """Return an open circuit that paid tasks should not wait for, if any.
-
-        Either only the operator can close it, or it has been open longer than `max_outage_s` or the
-        endpoint's timeout.
-        """
-        most_s = min(max_outage_s, self.endpoint.timeout_s)
-        for circuit in (self.upstream.circuit, self.circuit):
-            if circuit.is_open and (circuit.is_account or circuit.open_s > most_s):
-                return circuit
-        return None
-
-    def note_account_problem(self, error: AccountProblem, reason: str, *, pause_s: float) -> None:
-        """Take the provider off sale, or only this endpoint if only its model is refused.
-
-        `reason` is for the operator. The provider is off sale for at least `pause_s` seconds. A
-        model is off sale longer, because probing the account does not show whether it is back.
-        """
-        is_of_vendor = error.scope == "vendor"
-        circuit = self.upstream.circuit if is_of_vendor else self.circuit
-        pause_s = pause_s if is_of_vendor else max(pause_s, _MODEL_PAUSE_S)
-        circuit.trip(reason, pause_s=pause_s, is_account=True)
-
-    def succeeded(self) -> None:
-        """Note a success, or a proper refusal of one request."""
-        self.upstream.circuit.succeeded()
-        self.circuit.succeeded()
 
 
 class Catalog:
@@ -173,8 +43,12 @@ class Catalog:
         self._slots = slots
         self._redactor = redactor
         self._registered: dict[str, Registered] = {}
-        # Those of plugins, by name.
-        self.capabilities: Mapping[str, Capability] = {}
+        # Those of plugins, by name. Always the same object.
+        self.capabilities: dict[str, Capability] = {}
+        # Their plugins, by the capability's name.
+        self._declaring: dict[str, str] = {}
+        # Capabilities whose functions are not loaded yet: their paid tasks wait for that.
+        self.unproven: set[str] = set()
         # Every `output_format` that an endpoint may offer.
         self.output_formats = KNOWN_FORMATS
         self.media_types = MediaTypes()
@@ -183,13 +57,20 @@ class Catalog:
         # Time of the newest live change in Unix seconds, if any.
         self.changed_at: float | None = None
         self._upstreams: dict[int, Upstream] = {}
+        # Of plugins that were left out; they have yet to be closed.
+        self.withdrawn: list[Upstream] = []
         # Cached results of `cached` by name, and when the next model retires (Unix seconds).
         self._cache: dict[str, object] = {}
         self._cached_until = math.inf
 
-    def declare(self, capabilities: Iterable[Capability]) -> None:
-        """Add the capabilities of plugins."""
-        self.capabilities = {one.name: one for one in capabilities}
+    def declare(self, capability: Capability, plugin: str) -> None:
+        """Add a capability of a plugin."""
+        self.capabilities[capability.name] = capability
+        self._declaring[capability.name] = plugin
+        self._note_capabilities()
+
+    def _note_capabilities(self) -> None:
+        self.media_types.reset(self.capabilities.values())
         own = (value for one in self.capabilities.values() for value in one.output_formats)
         self.output_formats = tuple(dict.fromkeys((*KNOWN_FORMATS, *own)))
 
@@ -219,16 +100,38 @@ class Catalog:
             ),
         )
         circuit = CircuitBreaker(provider.name, self._now, self._cache.clear, slug=endpoint.slug)
-        registered = Registered(changed, upstream, circuit, override.cost is not None)
+        registered = mark_undeclared(
+            Registered(changed, upstream, circuit, override.cost is not None)
+        )
         self._registered[endpoint.slug] = self._configured[endpoint.slug] = registered
         self._cache.clear()
 
     def withdraw(self, plugin: str) -> None:
-        """Remove all endpoints of a plugin."""
-        self._registered = {
-            slug: one for slug, one in self._registered.items() if one.upstream.plugin != plugin
-        }
+        """Remove all that a plugin has registered.
+
+        Endpoints of other plugins with one of its capabilities stay, but nothing checks them.
+        """
+        for name in [name for name, owner in self._declaring.items() if owner == plugin]:
+            del self.capabilities[name], self._declaring[name]
+        # Also the media types of a declaration that was refused.
+        self._note_capabilities()
+        for known in (self._registered, self._configured):
+            for slug, one in list(known.items()):
+                if one.upstream.plugin == plugin:
+                    del known[slug]
+                elif not self._has_declaration(one.endpoint):
+                    endpoint = attrs.evolve(one.endpoint, declared=None)
+                    known[slug] = mark_undeclared(attrs.evolve(one, endpoint=endpoint))
+        gone = [one for one in self._upstreams.values() if one.plugin == plugin]
+        self.withdrawn += gone
+        for upstream in gone:
+            del self._upstreams[id(upstream.provider)]
         self._cache.clear()
+
+    def _has_declaration(self, endpoint: Endpoint) -> bool:
+        """Whether the declaration that an endpoint carries, if any, is still there."""
+        declared = endpoint.declared
+        return declared is None or self.capabilities.get(declared.name) is declared
 
     def hold(self, reason: str, plugin: str | None = None) -> None:
         """Sell no endpoint of a plugin, or none at all, until the next start; paid tasks run."""
@@ -381,13 +284,35 @@ class Catalog:
         """Return the slug of every registered endpoint, including those switched off."""
         return list(self._registered)
 
+    def note_unchecked(self, capability: str, problem: str) -> None:
+        """Take the endpoints of a plugin's capability off sale, or back on sale without a problem.
+
+        Endpoints that lack its declaration stay off sale.
+        """
+        for known in (self._registered, self._configured):
+            for slug, one in known.items():
+                if one.endpoint.declared is not None and one.endpoint.capability == capability:
+                    known[slug] = attrs.evolve(one, unchecked=problem)
+        self._cache.clear()
+
+    def checked_slugs(self) -> list[str]:
+        """Return the slug of every registered endpoint whose results this node can check."""
+        return [slug for slug, one in self._registered.items() if not one.unchecked]
+
+    def runnable_slugs(self) -> list[str]:
+        """Return the slug of every registered endpoint whose paid tasks this node can run now."""
+        unproven, known = self.unproven, self._registered
+        return [
+            slug for slug in self.checked_slugs() if known[slug].endpoint.capability not in unproven
+        ]
+
     def switched_off_slugs(self) -> list[str]:
         """Return the slugs of registered endpoints that the settings of this node switch off."""
         return [slug for slug in self._registered if slug in self._switched_off]
 
     async def close(self, *, timeout_s: float = CLOSE_S) -> None:
         """Close every provider, each within `timeout_s` seconds."""
-        for upstream in self.upstreams():
+        for upstream in (*self.upstreams(), *self.withdrawn):
             await upstream.close(timeout_s=timeout_s)
 
     def is_enabled(self, slug: str) -> bool:

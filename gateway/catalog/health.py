@@ -4,9 +4,10 @@ import asyncio
 
 import structlog
 
-from gateway.catalog.catalog import Catalog, Registered
+from gateway.catalog.catalog import Catalog
 from gateway.catalog.circuit_breaker import CircuitBreaker
 from gateway.catalog.notes import begin_notes, newest_refusal, summarize
+from gateway.catalog.registered import Registered
 from gateway.catalog.upstream import Upstream
 from gateway.contracts import Probing
 from gateway.errors import AccountProblem

@@ -2,8 +2,9 @@
 
 import structlog
 
-from gateway.catalog.catalog import Catalog, Registered
+from gateway.catalog.catalog import Catalog
 from gateway.catalog.pricing import prices_of
+from gateway.catalog.registered import Registered
 from gateway.contracts import Clock
 from gateway.domain.costs import find_losses
 from gateway.store import SqlStore

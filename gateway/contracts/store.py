@@ -10,6 +10,7 @@ from gateway.domain import Endpoint, GenerationRequest, Handle
 # A row of `gateway check`: its name, and a check that returns a sentence or raises an error.
 CheckRow = tuple[str, Callable[[], Awaitable[str]]]
 CostSource = Literal["told", "set", "table"]
+AttemptOutcome = Literal["failed", "put_off", "stopped", "died"]
 
 
 @attrs.frozen(kw_only=True)
@@ -30,6 +31,32 @@ class NewTask:
     maker: Endpoint | None = None
     # Whether the task names the model that makes it. With a maker it always does.
     names_model: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class AttemptRecord:
+    """A lease of a task that ended without the task's end. Times are Unix seconds.
+
+    `failed` counts as an attempt. The others do not: `put_off` by a vendor or a short machine,
+    `stopped` with the gateway, and `died`, if the lease expired or its process had ended.
+    """
+
+    # Of the attempt. A lease that did not count shares it with the next one.
+    number: int
+    # None: leased by an earlier release.
+    begun_at: float | None
+    # When it was noticed, if the process died.
+    ended_at: float
+    # An `AttemptOutcome`, or one of a later release.
+    outcome: str
+    # The reason of a failure.
+    details: str | None = None
+    # In the vendor's words, or the gateway's.
+    message: str | None = None
+    # The name of the node; None for the only one.
+    node: str | None = None
+    # More than one: later ones of the same kind, of which `ended_at` is the last one's.
+    times: int = 1
 
 
 @attrs.frozen(kw_only=True)
@@ -63,8 +90,9 @@ class Lease:
     request: GenerationRequest
     attempt: int
     until: float
-    # When the first attempt began.
+    # When the first attempt began, and this lease.
     started_at: float
+    begun_at: float | None = None
     # The handle of a running job, which is polled instead of submitting again.
     handle: Handle | None = None
     # When a submit began whose outcome was never recorded.
@@ -76,6 +104,10 @@ class Lease:
     payment_id: int | None = None
     # Id of the HTTP request that bought the task, if any.
     request_id: str | None = None
+    # The name of the node; None for the only one.
+    node: str | None = None
+    # Leases that ended before, oldest first.
+    ended: tuple[AttemptRecord, ...] = ()
     # The endpoint that was bought, if a fallback makes it.
     sold_as: str | None = None
 

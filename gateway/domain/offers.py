@@ -13,12 +13,15 @@ from typing import Any
 
 import attrs
 
-from gateway.domain.capabilities import Capability, declaration_of
+from gateway.domain.capabilities import DECLARED, Capability, declaration_of
 from gateway.domain.kinds import DATA, PICTURE_FILE, PICTURES, FileKind
 from gateway.domain.units import PAGE, Unit, UnitPrice
 
 # After Base64 decoding. Spec §8: "about 7.5 MB".
 MAX_FILE_BYTES = 7_500_000
+# Of one result; the bytes are those of all outputs and the text together.
+MAX_OUTPUTS = 16
+MAX_RESULT_BYTES = 128_000_000
 
 # Spec §8.
 MAX_PROMPT_CHARS = 10_000
@@ -145,6 +148,11 @@ class Endpoint:
         if self.declared is not None and self.declared.name == self.capability:
             return self.declared
         return declaration_of(self.capability)
+
+    @property
+    def is_declared(self) -> bool:
+        """Whether the gateway or a plugin declares its capability."""
+        return self.declaration is self.declared or self.capability in DECLARED
 
     @property
     def retires_at(self) -> float:

@@ -5,8 +5,9 @@ part of it comes from a buyer or a provider.
 """
 
 import re
+from collections.abc import Iterable
 
-from gateway.domain import DATA, PICTURES, TEXT, Output, Result, ResultKind
+from gateway.domain import DATA, PICTURES, TEXT, Capability, Output, Result, ResultKind
 
 # A file that is being written, and one of an unknown type.
 _RESERVED = ("partial", "bin")
@@ -51,11 +52,18 @@ class MediaTypes:
     core_kinds = (PICTURES, TEXT, DATA)
 
     def __init__(self) -> None:
+        self.reset(())
+
+    def reset(self, capabilities: Iterable[Capability]) -> None:
+        """Keep only the media types of these capabilities, and the core's."""
         self._endings: dict[str, str] = {}
         self._types: dict[str, str] = {}
         self._inline: set[str] = set()
         for kind in self.core_kinds:
             self.add(kind)
+        for capability in capabilities:
+            for kind in capability.results:
+                self.add(kind)
 
     def add(self, kind: ResultKind) -> None:
         """Add the media types of a kind."""

@@ -6,7 +6,6 @@ Bundled plugins come first, then third parties' plugins by name. A wrong setting
 stops the start with a `SettingsError`.
 """
 
-import difflib
 import importlib
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
@@ -34,12 +33,11 @@ from gateway.errors import SettingsError, text_of
 from gateway.installed import entry_points
 from gateway.plugins import hookspecs
 from gateway.plugins.capability_offers import capability_offer
-from gateway.plugins.installed import BUNDLED, find_disabled, find_section
+from gateway.plugins.installed import BUNDLED, find_disabled
 from gateway.plugins.loaded import Hooks, LoadedPlugin
 from gateway.plugins.page_values import hold_unread, refuse_off_page
 from gateway.plugins.part_offers import claims_of_part, part_offer
 from gateway.plugins.registration import (
-    X402_HEADER,
     Offer,
     Offers,
     RegistrationMistake,
@@ -50,16 +48,22 @@ from gateway.plugins.registration import (
     find_taken,
     is_x402,
     method_offer,
+    refuse_without_x402,
     section_offer,
     settler_offer,
     signed_offer,
     span_offer,
     transfer_offer,
 )
-from gateway.plugins.unknown_settings import refuse_unknown_settings, warn_of_unknown_settings
-from gateway.settings import SectionOffer, Settings, names_of, variable
+from gateway.plugins.unknown_settings import (
+    blame_settings,
+    refuse_unknown_settings,
+    warn_of_disabled,
+    warn_of_unknown_settings,
+)
+from gateway.settings import SectionOffer, Settings
 from gateway.telemetry.redaction import Redactor, secrets_of
-from gateway.telemetry.spans import Spans
+from gateway.telemetry.spans import OpenSpan, Spans
 
 if TYPE_CHECKING:
     from gateway.running.gateway import Gateway
@@ -68,6 +72,7 @@ GROUP = "gateway"
 BUNDLED_SOURCE = "bundled"
 GIVEN_SOURCE = "given to create_app"
 _MAX_PROBLEM_CHARS = 300
+_Transfers = list[tuple[LoadedPlugin, TransferVerifier]]
 _log = structlog.get_logger()
 
 
@@ -82,8 +87,14 @@ class PluginManager:
         self._manager = Hooks(hookspecs.PROJECT)
         self._manager.add_hookspecs(hookspecs)
         self._plugins: dict[str, LoadedPlugin] = {}
-        # None until `catalog` is called.
+        # None before `catalog`.
         self._catalog: Catalog | None = None
+        self._spans = Spans()
+        # By plugin.
+        self._openers: dict[str, list[OpenSpan]] = {}
+        self._transfers: _Transfers | None = None
+        # The plugin whose settler is in use.
+        self._settling = ""
         found = {entry.value: entry for entry in entry_points(group=GROUP)}
         modules = dict.fromkeys((*BUNDLED, *sorted(found)))
         self._disabled = find_disabled(disabled, modules)
@@ -128,34 +139,41 @@ class PluginManager:
             self._leave_out(name, error)
 
     def _register(self, name: str, plugin: object) -> None:
-        """Register a plugin's hooks; raises `ValueError` for a hook that does not exist."""
-        self._manager.register(plugin, name=name)
-        callers = self._manager.get_hookcallers(plugin) or []
-        for caller in callers:
-            if not caller.has_spec():
-                near = difflib.get_close_matches(caller.name, vars(hookspecs), 1)
-                hint = f" Did you mean {near[0]}?" if near else ""
-                raise ValueError(f"There is no hook {caller.name}.{hint}")
-        hooks = tuple(caller.name for caller in callers)
+        """Register a plugin's hooks; raises `ValueError` as `Hooks.add` does."""
+        hooks = self._manager.add(plugin, name)
         self._plugins[name] = attrs.evolve(self._plugins[name], hooks=hooks)
 
     def _leave_out(self, name: str, error: BaseException, *, sells_on: bool = False) -> None:
         """Continue without a third party's plugin; raise the error of any other plugin.
 
-        With `sells_on`, only its registrations by the current hook are left out.
+        All that it has registered is taken back. With `sells_on`, only its registrations by the
+        current hook are. Raises `SettingsError` if its settler is in use.
         """
         plugin = self._plugins[name]
         if plugin.source in (BUNDLED_SOURCE, GIVEN_SOURCE):
             raise error
-        if not sells_on and self._manager.has_plugin(name):
-            self._manager.unregister(name=name)
-        if not sells_on and self._catalog is not None:
-            self._catalog.withdraw(name)
+        if not sells_on:
+            self._take_back(name)
         kind = "" if isinstance(error, SettingsError) else f"{type(error).__name__}: "
         problem = " ".join(f"{kind}{text_of(error)}".split())[:_MAX_PROBLEM_CHARS]
         self._plugins[name] = attrs.evolve(plugin, problem=problem)
         place = place_in(error, plugin.module)
         _log.error("plugin.left_out", plugin=name, source=plugin.source, error=problem, at=place)
+        if name == self._settling and not sells_on:
+            raise SettingsError(
+                f"GATEWAY_SETTLEMENT names a settler of {plugin.full_name}, which fails: {problem}"
+            )
+
+    def _take_back(self, name: str) -> None:
+        """Remove all that a plugin has registered; a later list is made without its hooks."""
+        if self._manager.has_plugin(name):
+            self._manager.unregister(name=name)
+        if self._catalog is not None:
+            self._catalog.withdraw(name)
+        self._spans.remove(self._openers.pop(name, ()))
+
+    def _is_left_out(self, plugin: LoadedPlugin) -> bool:
+        return not self._manager.has_plugin(plugin.name)
 
     def _call_hook(
         self, hook: str, offer: Offer, **arguments: Any
@@ -179,7 +197,7 @@ class PluginManager:
                 if isinstance(error, SettingsError) and self._is_operators_mistake(name, settings):
                     raise
                 if isinstance(error, RegistrationMistake) and settings is not None:
-                    error = self._blame_settings(name, error, settings)
+                    error = blame_settings(error, self._sections_of(name), settings)
                 self._leave_out(name, error, sells_on=hook == "register_parts")
                 continue
             yield self._plugins[name], offers.taken
@@ -198,6 +216,8 @@ class PluginManager:
         """
         taken = {} if taken is None else taken
         for plugin, offers in self._call_hook(hook, offer, **arguments):
+            for claim in [one for one, owner in taken.items() if self._is_left_out(owner)]:
+                del taken[claim]
             claims = [claim for named in offers.items() for claim in claims_of(*named)]
             for claim in claims:
                 if (other := find_taken(claim, taken)) is not None:
@@ -215,17 +235,11 @@ class PluginManager:
         """Whether a plugin's `SettingsError` is about a value that the operator has set."""
         if settings is None or self._plugins[name].source in (BUNDLED_SOURCE, GIVEN_SOURCE):
             return True
-        mine = [section.fields for section in self.sections() if section.plugin == name]
-        return any(settings.plugin_values.keys() & fields.keys() for fields in mine)
+        mine = self._sections_of(name)
+        return any(settings.plugin_values.keys() & section.fields.keys() for section in mine)
 
-    def _blame_settings(self, name: str, error: Exception, settings: Settings) -> Exception:
-        """Return the error with the plugin's settings that are set: one may be its cause."""
-        fields = {
-            k: v for one in self.sections() if one.plugin == name for k, v in one.fields.items()
-        }
-        given = sorted(one for one in fields.keys() & settings.plugin_values if fields[one].repr)
-        names = ", ".join(map(variable, given))
-        return SettingsError(f"{error}. Check {names}.") if given else error
+    def _sections_of(self, name: str) -> list[SectionOffer]:
+        return [section for section in self.sections() if section.plugin == name]
 
     def sections(self) -> list[SectionOffer]:
         """Return the plugins' own settings.
@@ -262,24 +276,11 @@ class PluginManager:
             if self._plugins[section.plugin].source == BUNDLED_SOURCE:
                 settings.section(section.prefix, section.kind)
         known = {name for section in sections for name in section.fields}
-        known |= self._warn_of_disabled(settings)
+        known |= warn_of_disabled(self.loaded, settings)
         if self._lacks_plugins:
             warn_of_unknown_settings(settings, known)
         else:
             refuse_unknown_settings(settings, known)
-
-    def _warn_of_disabled(self, settings: Settings) -> set[str]:
-        """Log values set for disabled plugins; return the names of all their settings."""
-        known: set[str] = set()
-        for plugin in self.loaded:
-            kind = find_section(plugin.name, disabled=True) if plugin.is_disabled else None
-            if kind is None:
-                continue
-            names = names_of("", kind).keys()
-            known |= names
-            if given := sorted(map(variable, names & settings.plugin_values.keys())):
-                _log.warning("setting.of_disabled_plugin", plugin=plugin.name, names=given)
-        return known
 
     def catalog(
         self, settings: Settings, now: Clock = time.time, redactor: Redactor | None = None
@@ -296,8 +297,8 @@ class PluginManager:
         )
         declare = partial(capability_offer, catalog.media_types)
         hook, claims = "register_capabilities", lambda name, _: (f"Capability {name}",)
-        offered = self._take_once(hook, declare, claims, settings=settings)
-        catalog.declare(capability for _, capability in offered)
+        for plugin, capability in self._take_once(hook, declare, claims, settings=settings):
+            catalog.declare(capability, plugin.name)
         offer = partial(endpoint_offer, capabilities=catalog.capabilities)
         hook, claims = "register_endpoints", lambda slug, _: (f"Slug {slug}",)
         found = self._take_once(hook, offer, claims, settings=settings)
@@ -322,25 +323,29 @@ class PluginManager:
         signed = list(self._take_once(hook, signed_offer, claims_of_way, taken, context=context))
         hook = "register_payment_method"
         found = self._take_once(hook, method_offer, claims_of_way, taken, context=context)
-        methods = [method for _, method in found]
-        # The second hook may have left out a plugin with a verifier.
-        verifiers = [way for plugin, way in signed if self._plugins[plugin.name].problem is None]
-        if not any(map(is_x402, verifiers)):
-            raise SettingsError(
-                f"No plugin takes payments by x402, in the header {X402_HEADER}, which is what "
-                "the gateway's pages and listings name. `gateway plugins` lists the plugins; take "
-                "gateway_x402 out of GATEWAY_PLUGINS_DISABLED."
-            )
+        offered = list(found)
+        self._transfers = self._call_for_transfers(context)
+        # A later hook may have left out a plugin of an earlier one.
+        methods = [method for plugin, method in offered if not self._is_left_out(plugin)]
+        verifiers = [way for plugin, way in signed if not self._is_left_out(plugin)]
+        refuse_without_x402(verifiers)
         return sorted(verifiers, key=is_x402, reverse=True), methods
 
     def transfer_verifier(self, context: PluginContext) -> TransferVerifier:
         """Return the first plugin's verifier of the direct flow; leave out the other plugins."""
+        if self._transfers is None:
+            self._transfers = self._call_for_transfers(context)
+        verifiers = [one for plugin, one in self._transfers if not self._is_left_out(plugin)]
+        if not verifiers:
+            raise SettingsError(
+                "No plugin implements register_transfer_verifier. `gateway plugins` lists them."
+            )
+        return verifiers[0]
+
+    def _call_for_transfers(self, context: PluginContext) -> _Transfers:
         hook = "register_transfer_verifier"
         found = self._take_once(hook, transfer_offer, lambda *_: (f"Hook {hook}",), context=context)
-        verifiers: list[TransferVerifier] = [verifier for _, verifier in found]
-        if not verifiers:
-            raise SettingsError(f"No plugin implements {hook}. `gateway plugins` lists them.")
-        return verifiers[0]
+        return list(found)
 
     def parts(self, gateway: "Gateway") -> list[Part]:
         """Return the parts that plugins add to a gateway, in the plugins' order.
@@ -371,27 +376,25 @@ class PluginManager:
     def spans(self, settings: Settings) -> Spans:
         """Return the plugins' openers of spans."""
         found = self._call_hook("register_spans", span_offer, settings=settings)
-        return Spans(tuple(opener for _, offers in found for opener in offers.values()))
+        self._openers = {plugin.name: list(offers.values()) for plugin, offers in found}
+        self._spans = Spans(tuple(one for mine in self._openers.values() for one in mine))
+        return self._spans
 
     def notifiers(self) -> dict[str, Callable[[Alarm], Any]]:
         """Return the functions that deliver alarms, by the names of their plugins."""
-        found: dict[str, Callable[[Alarm], Any]] = {}
-        for implementation in self._manager.hook.gateway_notify.get_hookimpls():
-            if implementation.argnames != ("alarm",):
-                mistake = ValueError("gateway_notify takes one argument, which is named alarm")
-                self._leave_out(implementation.plugin_name, mistake)
-                continue
-            found[implementation.plugin_name] = implementation.function
-        return dict(sorted(found.items()))
+        found = self._manager.hook.gateway_notify.get_hookimpls()
+        return dict(sorted((one.plugin_name, one.function) for one in found))
 
     def settler(self, context: PluginContext) -> Settler:
         """Return the settler that `GATEWAY_SETTLEMENT` names."""
         hook, claims = "register_settlers", lambda name, _: (f"Settler {name}",)
         found = self._take_once(hook, settler_offer, claims, context=context)
-        offered: dict[str, Callable[[], Settler]] = dict(offer for _, offer in found)
+        offered = {name: (plugin, factory) for plugin, (name, factory) in found}
         name = context.settings.settlement
-        if name not in offered:
+        if name not in offered or self._is_left_out(offered[name][0]):
             raise SettingsError(
                 f"GATEWAY_SETTLEMENT is {name!r}, but must be one of {', '.join(sorted(offered))}."
             )
-        return offered[name]()
+        self._settling = offered[name][0].name
+        made: Settler = offered[name][1]()
+        return made

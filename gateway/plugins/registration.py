@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
@@ -25,6 +25,7 @@ from gateway.domain import (
 )
 from gateway.domain.description import missing_fields, way_to_require
 from gateway.domain.offers import SLUG_RULE, is_slug
+from gateway.errors import SettingsError
 from gateway.plugins.part_offers import PATH_CLAIM, covers
 from gateway.settings import SectionOffer, Settings, names_of, variable
 
@@ -197,6 +198,16 @@ def is_x402(verifier: Any) -> bool:
     return X402_HEADER in {name.upper() for name in verifier.header_names}
 
 
+def refuse_without_x402(verifiers: Iterable[Any]) -> None:
+    """Raise `SettingsError` if no verifier takes the header of the gateway's pages."""
+    if not any(map(is_x402, verifiers)):
+        raise SettingsError(
+            f"No plugin takes payments by x402, in the header {X402_HEADER}, which is what "
+            "the gateway's pages and listings name. `gateway plugins` lists the plugins; take "
+            "gateway_x402 out of GATEWAY_PLUGINS_DISABLED."
+        )
+
+
 def span_offer(open_span: Any) -> tuple[str, Any]:
     """Return the span opener; its constant name lets a plugin register only one.
 
@@ -227,9 +238,11 @@ def _mistakes_in(endpoint: Endpoint) -> Iterator[str]:
         yield f"capability {endpoint.capability!r} is not spelled like text-to-image"
     yield from _mistakes_in_fields(endpoint)
     yield from _mistakes_in_prices(endpoint)
+    # What nothing declares is not sold, and its declaration may be back at the next start.
+    formats = endpoint.formats if endpoint.is_declared else endpoint.output_format.values
     choices = {
         "aspect_ratio": ASPECT_RATIOS,
-        "output_format": endpoint.formats,
+        "output_format": formats,
         "resolution": endpoint.declaration.resolutions or endpoint.resolution.values,
     }
     for name, allowed in choices.items():
@@ -335,6 +348,11 @@ def _mistakes_in_unit_price(endpoint: Endpoint, price: UnitPrice) -> Iterator[st
         yield f"unit_price takes more than {_MOST_MEASURED:,} {unit.measure}"
     if unit.measure == PAGE.measure:
         yield "unit_price counts no pages: write price_per_page"
+    if endpoint.is_declared:
+        yield from _mistakes_in_unit(endpoint, unit)
+
+
+def _mistakes_in_unit(endpoint: Endpoint, unit: Unit) -> Iterator[str]:
     if unit not in endpoint.declaration.units:
         names = ", ".join(one.name for one in endpoint.declaration.units)
         yield f"unit_price is for each {unit.name}, but {endpoint.capability} is priced by: {names}"

@@ -17,7 +17,7 @@ async def try_catalog(settings: Settings, plugins: Iterable[object], running: Ca
     # It takes 50 ms of computing.
     made = await asyncio.to_thread(_make, settings, plugins)
     in_use = {id(upstream.provider) for upstream in running.upstreams()}
-    for upstream in made.upstreams():
+    for upstream in (*made.upstreams(), *made.withdrawn):
         if id(upstream.provider) not in in_use:
             await upstream.close()
 

@@ -3,13 +3,15 @@
 import difflib
 import os.path
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import attrs
 import structlog
 
 from gateway.errors import SettingsError
-from gateway.settings import Settings, variable
+from gateway.plugins.installed import find_section
+from gateway.plugins.loaded import LoadedPlugin
+from gateway.settings import SectionOffer, Settings, names_of, variable
 from gateway.settings.page import FILLED
 
 # Required similarity of two names. A lower value would take another plugin's leftover setting for a
@@ -99,3 +101,27 @@ def _is_typo(name: str, other: str) -> bool:
 def _all_names(known: Collection[str]) -> list[str]:
     ours = (name for name in attrs.fields_dict(Settings) if name not in _LOADER_FIELDS)
     return [*known, *ours, _LOADER_VARIABLE]
+
+
+def warn_of_disabled(plugins: Iterable[LoadedPlugin], settings: Settings) -> set[str]:
+    """Log values set for disabled plugins; return the names of all their settings."""
+    known: set[str] = set()
+    for plugin in plugins:
+        kind = find_section(plugin.name, disabled=True) if plugin.is_disabled else None
+        if kind is None:
+            continue
+        names = names_of("", kind).keys()
+        known |= names
+        if given := sorted(map(variable, names & settings.plugin_values.keys())):
+            _log.warning("setting.of_disabled_plugin", plugin=plugin.name, names=given)
+    return known
+
+
+def blame_settings(
+    error: Exception, sections: Iterable[SectionOffer], settings: Settings
+) -> Exception:
+    """Return the error with those of a plugin's settings that are set: one may be its cause."""
+    fields = {name: field for one in sections for name, field in one.fields.items()}
+    given = sorted(one for one in fields.keys() & settings.plugin_values if fields[one].repr)
+    names = ", ".join(map(variable, given))
+    return SettingsError(f"{error}. Check {names}.") if given else error

@@ -109,7 +109,7 @@ def _check_nodes(gateway: Gateway) -> list[Check]:
 
 
 def _check_sales(gateway: Gateway) -> Iterator[Check]:
-    """Yield a failed check for each provider, and each endpoint, whose circuit is open."""
+    """Yield a failed check for each provider or endpoint that is off sale by a fault."""
     catalog = gateway.catalog
     sold = [one for one in catalog.everything() if catalog.is_enabled(one.endpoint.slug)]
     for upstream in catalog.enabled_upstreams():
@@ -118,10 +118,10 @@ def _check_sales(gateway: Gateway) -> Iterator[Check]:
             slugs = ", ".join(one.endpoint.slug for one in own)
             yield _off_sale(f"provider {upstream.provider.name}", slugs, upstream.circuit.problem)
     for one in sold:
-        if one.circuit.is_open:
+        if one.unchecked or one.circuit.is_open:
             slug = one.endpoint.slug
             stops = "" if one.sells_now else slug
-            yield _off_sale(f"endpoint {slug}", stops, one.circuit.problem)
+            yield _off_sale(f"endpoint {slug}", stops, one.unchecked or one.circuit.problem)
 
 
 def _off_sale(name: str, stops: str, problem: str | None) -> Check:

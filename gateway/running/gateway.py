@@ -6,6 +6,7 @@ from typing import Any, TypeVar, cast
 import attrs
 
 from gateway.catalog.catalog import Catalog
+from gateway.catalog.functions import DeclaredFunctions
 from gateway.catalog.live_changes import LiveChanges
 from gateway.catalog.watchdog import Watchdog
 from gateway.concurrency.fence import Fence
@@ -71,6 +72,7 @@ class Gateway:
     readiness: Readiness
     wallet: WalletCheck
     intake: Intake = attrs.field(factory=Intake)
+    functions: DeclaredFunctions = attrs.field(init=False)
     # Remembers the failures of plugins.
     fence: Fence = attrs.field(factory=Fence)
     timing: Timing = attrs.field(factory=Timing)
@@ -101,6 +103,7 @@ class Gateway:
         self.long_polls = LongPolls(settings.max_long_polls, settings.max_long_polls_per_address)
         self.streams = LongPolls(_MAX_STREAMS, _MAX_STREAMS_PER_ADDRESS)
         self.long_texts = LongTexts(self.store)
+        self.functions = DeclaredFunctions(self.catalog, self.workers.wake)
         self.changes = LiveChanges(self.catalog, self.store, now)
         self.started_at = now()
         self.shared_checks = SharedAnswer(now, ttl_s=TTL_S)

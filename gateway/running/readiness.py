@@ -81,6 +81,8 @@ class Readiness:
 
     def _find_problem_of(self, slug: str) -> ExecutionError | None:
         registered = self.catalog[slug]
+        if registered.unchecked:
+            return ExecutionError("This endpoint's results cannot be checked. Try again later.")
         if registered.held:
             return ExecutionError("This endpoint's settings are being repaired. Try again later.")
         if registered.is_paused:

@@ -7,13 +7,14 @@ side; `child.work` defines the wire protocol. `fair_share` schedules checks befo
 Code that needs a secret must never run here.
 """
 
-from gateway.sandbox.errors import SandboxEnded, SandboxLost, SandboxRefusal
+from gateway.sandbox.errors import SandboxBroken, SandboxEnded, SandboxLost, SandboxRefusal
 from gateway.sandbox.limits import UNPAID_NICE, SandboxLimits
 from gateway.sandbox.sandbox import Sandbox
 
 __all__ = [
     "UNPAID_NICE",
     "Sandbox",
+    "SandboxBroken",
     "SandboxEnded",
     "SandboxLimits",
     "SandboxLost",

@@ -16,6 +16,8 @@ class End(enum.StrEnum):
     LOST = "lost"
     # The machine had no process or memory left for a child.
     NOT_STARTED = "not started"
+    # The warmed process could not import the function.
+    NOT_LOADED = "not loaded"
 
 
 class SandboxRefusal(ValueError):
@@ -45,3 +47,11 @@ class SandboxLost(RuntimeError):
     def __init__(self, message: str = "", *, has_begun: bool = True) -> None:
         super().__init__(message)
         self.has_begun = has_begun
+
+
+class SandboxBroken(SandboxLost):
+    """The function cannot be loaded, so no call can work. `problem` has the reason."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"The sandboxed process could not be started: {problem}", has_begun=False)
+        self.problem = problem

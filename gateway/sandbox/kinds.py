@@ -30,7 +30,7 @@ from gateway.sandbox import (
     SandboxRefusal,
 )
 from gateway.sandbox.limits import PAID_NICE
-from gateway.sandbox.pictures import Pictures
+from gateway.sandbox.pictures import Pictures, check_each
 
 _MAX_REASON_CHARS = 300
 # A few numbers.
@@ -156,11 +156,15 @@ class ResultChecks:
         ):
             # A text beside it, or another file, is not what was ordered.
             raise _nothing(checked[0], endpoint)
-        outputs = [
-            await self._check(output, request.output_format or "", endpoint)
-            for output in result.outputs
-        ]
-        return attrs.evolve(result, outputs=tuple(outputs)) if checked else result
+        if not checked:
+            return result
+        for output in result.outputs:
+            _check_size(declared.result_kind(output.media_type), output)
+        wanted = request.output_format or ""
+        outputs = await check_each(
+            result.outputs, lambda output: self._check(output, wanted, endpoint)
+        )
+        return attrs.evolve(result, outputs=outputs)
 
     async def _check(self, output: Output | Link, wanted: str, endpoint: Endpoint) -> Output | Link:
         kind = endpoint.declaration.result_kind(output.media_type)
@@ -168,8 +172,6 @@ class ResultChecks:
             return output
         if kind.check is None:
             return await self.pictures.check_one(output, wanted)
-        if not output.data or len(output.data) > kind.max_bytes:
-            raise ResultUnusable(f"The provider's {kind.name} has {len(output.data)} bytes.")
         try:
             report, data = await self._sandboxes[kind.check].call_parts(
                 wanted, output.media_type, output.data
@@ -191,6 +193,14 @@ class ResultChecks:
         """End the processes; the next result starts another."""
         self.pictures.close()
         self._sandboxes.close()
+
+
+def _check_size(kind: ResultKind | None, output: Output | Link) -> None:
+    """Raise `ResultUnusable` for an empty or large output of a kind with a check of its own."""
+    if kind is None or kind.check is None or isinstance(output, Link):
+        return
+    if not output.data or len(output.data) > kind.max_bytes:
+        raise ResultUnusable(f"The provider's {kind.name} has {len(output.data)} bytes.")
 
 
 def _output_of(kind: ResultKind, report: bytes, data: bytes) -> Output:

@@ -5,7 +5,7 @@
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import attrs
@@ -21,6 +21,7 @@ from gateway.domain import (
     Output,
     Result,
 )
+from gateway.domain.offers import MAX_OUTPUTS, MAX_RESULT_BYTES
 from gateway.errors import (
     ContentPolicy,
     ExecutionError,
@@ -93,8 +94,10 @@ class Pictures:
         """
         if not result.outputs:
             raise ContentPolicy("The provider returned no picture for this prompt.")
-        checked = [await self.check_one(output, output_format or "") for output in result.outputs]
-        return attrs.evolve(result, outputs=tuple(checked))
+        outputs = await check_each(
+            result.outputs, lambda output: self.check_one(output, output_format or "")
+        )
+        return attrs.evolve(result, outputs=outputs)
 
     def close(self) -> None:
         """End the checking process; the next picture starts another."""
@@ -122,6 +125,29 @@ class Pictures:
             width=facts["width"],
             height=facts["height"],
         )
+
+
+async def check_each(
+    outputs: Sequence[Output | Link], check: Callable[[Output | Link], Awaitable[Output | Link]]
+) -> tuple[Output | Link, ...]:
+    """Check each output; raises `ResultUnusable` if all are too large, before or after it.
+
+    Nothing is decoded of a result that is too large. A check may return more bytes than it got.
+    """
+    if len(outputs) > MAX_OUTPUTS:
+        raise ResultUnusable("The result was made, but has more outputs than what is sold.")
+    _refuse_large(outputs)
+    checked: list[Output | Link] = []
+    for output in outputs:
+        checked.append(await check(output))
+        _refuse_large(checked)
+    return tuple(checked)
+
+
+def _refuse_large(outputs: Sequence[Output | Link]) -> None:
+    size = sum(len(output.data) for output in outputs if isinstance(output, Output))
+    if size > MAX_RESULT_BYTES:
+        raise ResultUnusable("The result was made, but is larger than what is sold.")
 
 
 async def shrink_picture(data: bytes, sides: Sequence[int]) -> Sequence[bytes]:

@@ -81,10 +81,11 @@ class WarmedProcess:
         return self.process.poll() is None
 
     @contextmanager
-    def conversation(self, *, is_paid: bool) -> Iterator[socket.socket]:
+    def conversation(self, message: bytes) -> Iterator[socket.socket]:
         """Open a conversation with a new child. Leaving the block kills the child.
 
-        Raises `SandboxLost` if this process is short of descriptors.
+        `message` is `work.PAID`, `work.UNPAID`, or `work.LOAD`, which starts no child. Raises
+        `SandboxLost` if this process is short of descriptors.
         """
         try:
             ours, theirs = socket.socketpair()
@@ -93,9 +94,7 @@ class WarmedProcess:
         with ours:
             ours.settimeout(0)
             with theirs:
-                socket.send_fds(
-                    self.control, [work.PAID if is_paid else work.UNPAID], [theirs.fileno()]
-                )
+                socket.send_fds(self.control, [message], [theirs.fileno()])
             yield ours
 
     async def close_if_ended(self) -> None:

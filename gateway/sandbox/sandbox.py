@@ -10,7 +10,13 @@ from contextvars import ContextVar
 import attrs
 
 from gateway.sandbox.child import work
-from gateway.sandbox.errors import End, SandboxEnded, SandboxLost, SandboxRefusal
+from gateway.sandbox.errors import (
+    End,
+    SandboxBroken,
+    SandboxEnded,
+    SandboxLost,
+    SandboxRefusal,
+)
 from gateway.sandbox.limits import SandboxLimits
 from gateway.sandbox.process import NOT_STARTED, WarmedProcess, read_answer, send_call
 
@@ -103,6 +109,23 @@ class Sandbox:
         """Start the warmed process now, so that the first call need not wait for it."""
         await self._ensure_started()
 
+    async def load(self) -> None:
+        """Start the warmed process, and wait until it has loaded the function.
+
+        Raises `SandboxBroken` if it cannot be loaded, and `SandboxLost` if that is not known.
+        """
+        running = await self._ensure_started()
+        try:
+            async with asyncio.timeout(self._start_s):
+                with running.conversation(work.LOAD) as conversation:
+                    tag, parts = await read_answer(conversation, 0)
+        except (TimeoutError, OSError, EOFError) as error:
+            running.close()
+            raise SandboxLost(NOT_STARTED, has_begun=False) from error
+        words = parts[0].decode(errors="replace")
+        if words.partition("\n")[0] != End.DONE:
+            raise _error_for(tag, words)
+
     def close(self) -> None:
         """End the warmed process and its children; the next call starts another."""
         if self._running is not None:
@@ -127,8 +150,8 @@ class Sandbox:
         running = await self._ensure_started()
         try:
             async with asyncio.timeout(self._start_s + self.limits.wall_s):
-                is_paid = current_meter() is None
-                with running.conversation(is_paid=is_paid) as conversation, _charged() as charge:
+                message = work.PAID if current_meter() is None else work.UNPAID
+                with running.conversation(message) as conversation, _charged() as charge:
                     await send_call(conversation, arguments)
                     tag, parts = await read_answer(conversation, self.limits.answer_bytes)
                     if charge is not None:
@@ -146,7 +169,11 @@ class Sandbox:
         except OverflowError as error:
             raise SandboxEnded(End.CRASHED, str(error)) from None
         if tag != work.ANSWER:
-            raise _error_for(tag, parts[0].decode(errors="replace"))
+            ended = _error_for(tag, parts[0].decode(errors="replace"))
+            if isinstance(ended, SandboxBroken):
+                # The next call tries again: a machine may have been short of something.
+                running.close()
+            raise ended
         return parts
 
 
@@ -188,7 +215,9 @@ def _error_for(tag: bytes, words: str) -> Exception:
         return SandboxRefusal(words)
     if tag == work.FAULT:
         return SandboxEnded(End.CRASHED, words)
-    end = words.partition("\n")[0]
+    end, _, more = words.partition("\n")
+    if tag == work.END and end == End.NOT_LOADED:
+        return SandboxBroken(more.partition("\n")[2])
     if tag == work.END and end == End.NOT_STARTED:
         return SandboxLost(NOT_STARTED, has_begun=False)
     if tag == work.END and end == End.LOST:

@@ -8,6 +8,7 @@ import attrs
 
 from gateway.contracts import Lease
 from gateway.domain import TaskStatus
+from gateway.store.attempts import ATTEMPT_COLUMNS, end_dead
 from gateway.store.rows import lease_of
 from gateway.store.sql import (
     Connection,
@@ -21,6 +22,7 @@ from gateway.store.sql import (
 
 # The tasks that a lease may be for; see `SqlQueue.lease`.
 Which = Literal["all", "suspects", "others"]
+_EXPIRED = "The lease expired: the gateway died, hung, or could not write."
 
 
 def leasable(
@@ -68,12 +70,13 @@ def lease_due(
         return []
     order = "restarts, due_at" if which == "suspects" else "due_at"
     due = db.execute(
-        f"""SELECT id {leasable(db, blocked, known, clock, which)} AND due_at <= ?
+        f"""SELECT id, lease_token, {ATTEMPT_COLUMNS}
+            {leasable(db, blocked, known, clock, which)} AND due_at <= ?
             ORDER BY {order} LIMIT ? {dialect_of(db).skip_locked}""",
         (*_parameters(blocked, known), clock, limit),
     ).fetchall()
     until, lone = clock + lease_s, int(which == "suspects")
-    leased = [_lease_task(db, row["id"], until, now, node, lone) for row in due]
+    leased = [_lease_task(db, row, until, now, node, lone) for row in due]
     return [lease_of(row, until=now + lease_s) for row in leased]
 
 
@@ -83,13 +86,13 @@ def lease_unknown(
     """Lease one task whatever its slug, to fail it; None if it is not due, or has ended."""
     clock = lease_clock(db, now)
     due = db.execute(
-        """SELECT 1 FROM tasks
-           WHERE id = ? AND status IN ('queued', 'processing') AND due_at <= ?""",
+        f"""SELECT id, lease_token, {ATTEMPT_COLUMNS} FROM tasks
+           WHERE id = ? AND status IN ('queued', 'processing') AND due_at <= ?""",  # noqa: S608
         (task_id, clock),
     ).fetchone()
     if due is None or is_off(now, clock):
         return None
-    return lease_of(_lease_task(db, task_id, clock + lease_s, now, node), until=now + lease_s)
+    return lease_of(_lease_task(db, due, clock + lease_s, now, node), until=now + lease_s)
 
 
 @attrs.frozen(kw_only=True)
@@ -138,21 +141,26 @@ def find_unknown(
 
 
 def _lease_task(
-    db: Connection, task_id: str, until: float, now: float, node: str | None, lone: int = 0
+    db: Connection, due: Row, until: float, now: float, node: str | None, lone: int = 0
 ) -> Row:
-    """Lease a task. An expired lease was ended by a death, which is no attempt."""
+    """Lease a due task. An expired lease was ended by a death, which is no attempt."""
+    died = end_dead(due, now, _EXPIRED) if due["lease_token"] is not None else None
     row: Row = db.execute(
         """UPDATE tasks SET status = ?,
                attempt = attempt
                    + CASE WHEN handle IS NULL AND lease_token IS NULL THEN 1 ELSE 0 END,
                restarts = restarts + CASE WHEN lease_token IS NULL THEN 0 ELSE 1 END,
                lone_runs = lone_runs + ?,
-               lease_token = ?, leased_by = ?, due_at = ?, started_at = coalesce(started_at, ?)
+               lease_token = ?, leased_by = ?, due_at = ?, started_at = coalesce(started_at, ?),
+               begun_at = ?, attempts = coalesce(?, attempts)
            WHERE id = ?
            RETURNING id, slug, sold_as, request, attempt, restarts, lone_runs, lease_token,
-               started_at, handle, sent_at, payment_id, request_id,
+               started_at, handle, sent_at, payment_id, request_id, leased_by, begun_at, attempts,
                (SELECT data FROM task_files WHERE task_id = tasks.id) AS data""",
-        (TaskStatus.PROCESSING, lone, secrets.token_hex(16), node, until, now, task_id),
+        (
+            *(TaskStatus.PROCESSING, lone, secrets.token_hex(16), node, until, now, now, died),
+            due["id"],
+        ),
     ).fetchone()
     return row
 

@@ -9,7 +9,7 @@ import cattrs
 import msgspec
 
 from gateway.contracts import Lease, SignedTransaction
-from gateway.contracts.store import JobRecord
+from gateway.contracts.store import AttemptRecord, JobRecord
 from gateway.domain import (
     Attachment,
     Authorization,
@@ -228,6 +228,9 @@ def lease_of(row: Row, *, until: float) -> Lease:
         payment_id=row["payment_id"],
         request_id=row["request_id"],
         sold_as=row["sold_as"],
+        begun_at=row["begun_at"],
+        node=row["leased_by"],
+        ended=attempts_of(row["attempts"]),
     )
 
 
@@ -236,6 +239,26 @@ def job_of(row: Row) -> JobRecord:
     same = ("sent_at", "note", "cost_micros", "cost_source", "provider", "reason")
     handle = load(row["handle"], Handle) if row["handle"] is not None else None
     return JobRecord(handle=handle, **{name: row[name] for name in same})
+
+
+def attempts_of(text: str | None) -> tuple[AttemptRecord, ...]:
+    """Parse the column `tasks.attempts`, without the records that this release cannot read.
+
+    They are only shown. A later release's record must not stop a lease or the recovery.
+    """
+    try:
+        found = json.loads(text or "[]")
+    except ValueError:
+        return ()
+    records = (_read_attempt(each) for each in found) if isinstance(found, list) else ()
+    return tuple(record for record in records if record is not None)
+
+
+def _read_attempt(raw: Any) -> AttemptRecord | None:
+    try:
+        return _CONVERTER.structure(raw, AttemptRecord)
+    except Exception:  # noqa: BLE001 - cattrs raises many types, also groups
+        return None
 
 
 def signed_of(row: Row) -> SignedTransaction:

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 
 from gateway.contracts import Cost, Lease
 from gateway.contracts.parts import EventType
+from gateway.contracts.store import AttemptOutcome
 from gateway.domain import Handle, PaymentState, StoredResult, TaskStatus
+from gateway.store.attempts import ATTEMPT_COLUMNS, end_dead, end_lease
 from gateway.store.events import add_event
 from gateway.store.leases import (
     Which,
@@ -28,6 +30,7 @@ from gateway.store.sql import (
 
 # Deaths in lone attempts at this many different tasks have another cause than one task.
 _BLAMELESS = 3
+_RESTARTED = "The gateway ended during it, and was restarted."
 
 
 def leave_alone(db: Connection, lease: Lease) -> bool:
@@ -149,24 +152,36 @@ def retry(
     now: float,
     costs_attempt: bool,
     keeps_mark: bool = False,
+    details: str | None = None,
+    reason: str | None = None,
 ) -> bool:
     """End a lease and discard its job. The task is submitted again after `delay_s`.
 
-    With `keeps_mark`, mark and handle stay, so a marked submit is not sent again.
+    With `keeps_mark`, mark and handle stay, so a marked submit is not sent again. `details` and
+    `reason` are as in `fail`.
     """
+    outcome: AttemptOutcome = "failed" if costs_attempt else "put_off"
+    ended = end_lease(lease, outcome, now, details=details, message=reason)
     discarded = "" if keeps_mark else "handle = NULL, sent_at = NULL,"
     change = f"""due_at = ?, attempt = attempt - ?, {discarded}
-        restarts = 0, lone_runs = 0, lease_token = NULL, progress = NULL, note = NULL"""
-    return _change_leased(db, lease, change, lease_clock(db, now) + delay_s, int(not costs_attempt))
+        restarts = 0, lone_runs = 0, lease_token = NULL, progress = NULL, note = NULL,
+        begun_at = NULL, attempts = ?"""
+    due_at = lease_clock(db, now) + delay_s
+    return _change_leased(db, lease, change, due_at, int(not costs_attempt), ended)
 
 
-def give_back(db: Connection, lease: Lease) -> bool:
-    """End a lease unchanged, due by its age. Only a submitted job counts as an attempt."""
+def give_back(db: Connection, lease: Lease, stopped_at: float | None = None) -> bool:
+    """End a lease unchanged, due by its age. Only a submitted job counts as an attempt.
+
+    `stopped_at` is the time if the gateway stops during the attempt; None if none began.
+    """
+    ended = end_lease(lease, "stopped", stopped_at) if stopped_at is not None else None
     due_at = dialect_of(db).not_in_future("created_at")
     change = f"""due_at = {due_at}, lease_token = NULL,
         lone_runs = lone_runs - CASE WHEN lone_runs > 0 THEN 1 ELSE 0 END,
-        attempt = attempt - CASE WHEN handle IS NULL THEN 1 ELSE 0 END"""
-    return _change_leased(db, lease, change)
+        attempt = attempt - CASE WHEN handle IS NULL THEN 1 ELSE 0 END,
+        begun_at = NULL, attempts = coalesce(?, attempts)"""
+    return _change_leased(db, lease, change, ended)
 
 
 def extend(
@@ -192,8 +207,15 @@ def recover(db: Connection, now: float, node: str | None = None) -> int:
     names, clock = [node] if node is not None else [], lease_clock(db, now)
     held = f"status = 'processing' AND lease_token IS NOT NULL {own}"
     _clear_suspicion(db, held, names)
+    dead = f"SELECT id, lease_token, {ATTEMPT_COLUMNS} FROM tasks WHERE {held}"  # noqa: S608
+    for row in db.execute(dead, names).fetchall():
+        ended = end_dead(row, now, _RESTARTED)
+        db.execute(
+            "UPDATE tasks SET attempts = ? WHERE id = ? AND lease_token = ?",
+            (ended, row["id"], row["lease_token"]),
+        )
     return db.execute(
-        f"""UPDATE tasks SET lease_token = NULL, restarts = restarts + 1,
+        f"""UPDATE tasks SET lease_token = NULL, begun_at = NULL, restarts = restarts + 1,
                attempt = attempt - CASE WHEN handle IS NULL THEN 1 ELSE 0 END,
                due_at = CASE WHEN created_at < ? THEN created_at ELSE ? END
            WHERE {held}""",  # noqa: S608

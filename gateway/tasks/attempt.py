@@ -6,8 +6,8 @@ import contextlib
 import attrs
 import structlog
 
-from gateway.catalog.catalog import Registered
 from gateway.catalog.notes import begin_notes, recorded
+from gateway.catalog.registered import Registered
 from gateway.contracts import Lease
 from gateway.domain import Endpoint, Handle, Result
 from gateway.domain.failure_reasons import FailureReason
@@ -121,7 +121,7 @@ class Attempt:
 
     async def _give_back(self) -> None:
         try:
-            await self.resources.queue.give_back(self.lease)
+            await self.resources.queue.give_back(self.lease, stopped_at=self.resources.now())
         except Exception:  # noqa: BLE001 - an attempt's edge: its lease expires
             _log.exception("worker.not_given_back", task=self.lease.task_id)
 
@@ -209,9 +209,12 @@ class Attempt:
     def _find_registered(self) -> Registered | None:
         """Return the endpoint that was bought, or None if it is not on sale.
 
-        A job that has begun is finished even if the operator has disabled the endpoint.
+        A job that has begun is finished even if the operator has disabled the endpoint, but not if
+        nothing here checks its result.
         """
         catalog, slug = self.resources.catalog, self.lease.slug
+        if slug not in catalog.runnable_slugs():
+            return None
         with contextlib.suppress(NotFound):
             return catalog[slug]
         if self.lease.handle is None:

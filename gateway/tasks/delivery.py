@@ -8,7 +8,7 @@ from functools import partial
 import attrs
 import structlog
 
-from gateway.catalog.catalog import Registered
+from gateway.catalog.registered import Registered
 from gateway.contracts import Cost, Lease, OutputStoreUnavailable
 from gateway.contracts.store import CostSource
 from gateway.domain import (
@@ -19,15 +19,13 @@ from gateway.domain import (
     Result,
 )
 from gateway.domain.acceptance import accept
+from gateway.domain.offers import MAX_OUTPUTS, MAX_RESULT_BYTES
 from gateway.errors import LinkDead, NotAsOrdered, ResultUnusable
 from gateway.sandbox import SandboxLost
 from gateway.sandbox.kinds import ResultChecks
 from gateway.tasks.resources import Resources
 from gateway.telemetry import signals
 
-MAX_OUTPUTS = 16
-# All outputs of a task together.
-MAX_RESULT_BYTES = 128_000_000
 MAX_TEXT_CHARS = 20_000_000
 # A shorter text is searched for words in the event loop.
 _SHORT_CHARS = 20_000

@@ -6,8 +6,8 @@ from functools import partial, reduce
 import attrs
 import structlog
 
-from gateway.catalog.catalog import Registered
 from gateway.catalog.fallbacks import fill_defaults
+from gateway.catalog.registered import Registered
 from gateway.catalog.upstream import Upstream
 from gateway.contracts import Lease
 from gateway.domain import MAX_ATTEMPTS, Endpoint, GenerationRequest, Traits
@@ -192,6 +192,8 @@ class Outcome:
                 now=self.resources.now(),
                 costs_attempt=True,
                 keeps_mark=True,
+                details=FailureReason.PROVIDER_ERROR,
+                reason=self._reason,
             )
         elif is_marked:
             await self.fail_uncertain()
@@ -225,7 +227,8 @@ class Outcome:
         elif costs_attempt and self.lease.attempt >= MAX_ATTEMPTS:
             await self.fail(FailureReason.PROVIDER_ERROR, _GAVE_UP)
         else:
-            await self._reschedule(wait_s, costs_attempt=costs_attempt)
+            details = FailureReason.PROVIDER_ERROR if costs_attempt else None
+            await self._reschedule(wait_s, costs_attempt=costs_attempt, details=details)
 
     async def _wait_for_machine(self) -> None:
         """Retry after a pause, because this machine was short. The vendor was not asked.
@@ -246,7 +249,7 @@ class Outcome:
         if self.lease.attempt >= most:
             await self.fail(details, error)
             return
-        await self._reschedule(self._backoff_s, costs_attempt=True)
+        await self._reschedule(self._backoff_s, costs_attempt=True, details=details)
 
     @property
     def _backoff_s(self) -> float:
@@ -254,9 +257,16 @@ class Outcome:
         doubled_s: float = timing.backoff_s * 2 ** (self.lease.attempt - 1)
         return min(doubled_s, timing.max_backoff_s) * random.uniform(0.5, 1.0)  # noqa: S311 - jitter
 
-    async def _reschedule(self, delay_s: float, *, costs_attempt: bool) -> None:
+    async def _reschedule(
+        self, delay_s: float, *, costs_attempt: bool, details: FailureReason | None = None
+    ) -> None:
         await self.resources.queue.retry(
-            self.lease, delay_s=delay_s, now=self.resources.now(), costs_attempt=costs_attempt
+            self.lease,
+            delay_s=delay_s,
+            now=self.resources.now(),
+            costs_attempt=costs_attempt,
+            details=details,
+            reason=self._reason[:_MAX_REASON_CHARS] if self._reason is not None else None,
         )
         _log.info("task.retry_scheduled", task=self.lease.task_id, delay_s=round(delay_s, 1))
 

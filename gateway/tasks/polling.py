@@ -5,7 +5,7 @@ import asyncio
 import attrs
 import structlog
 
-from gateway.catalog.catalog import Registered
+from gateway.catalog.registered import Registered
 from gateway.catalog.upstream import Upstream
 from gateway.contracts import Cancelling, Polling
 from gateway.domain import Handle, Pending, Result

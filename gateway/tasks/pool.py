@@ -186,7 +186,7 @@ class WorkerPool:
         if self._has_more:
             return 0.0
         now = self.now()
-        known, blocked = self.catalog.slugs(), self._find_blocked()
+        known, blocked = self.catalog.runnable_slugs(), self._find_blocked()
         due = await self.store.queue.next_due(blocked, now=now, known=known)
         pause_s = max(due - now, 0.0) if due is not None else idle_s
         if pause_s > 0:
@@ -225,7 +225,7 @@ class WorkerPool:
         if not self._has_suspects:
             return False
         now = self.now()
-        known, blocked = self.catalog.slugs(), self._find_blocked()
+        known, blocked = self.catalog.runnable_slugs(), self._find_blocked()
         due = await self.store.queue.next_due(blocked, now=now, known=known, which="suspects")
         if due is None:
             # Suspects whose provider rests, or whose plugin is missing, remain suspects.
@@ -265,7 +265,7 @@ class WorkerPool:
                 wanted,
                 lease_s=self.resources.timing.lease_s,
                 now=self.now(),
-                known=self.catalog.slugs(),
+                known=self.catalog.runnable_slugs(),
                 blocked=self._find_blocked(),
                 which=which,
             ),

@@ -31,7 +31,7 @@ class _Cause:
 
 _MISSING = _Cause(
     "endpoint_unknown",
-    "this machine does not have their endpoints",
+    "this machine does not have their endpoints, or cannot check their results",
     "Install or enable the endpoints' plugins again (`gateway plugins` shows why one was left "
     "out), or restart a machine that has them.",
 )
@@ -71,7 +71,7 @@ class UnknownTasks:
         resources, timing = self.resources, self.resources.timing
         off = self._find_switched_off()
         counts = await resources.queue.count_unknown(
-            resources.catalog.slugs(),
+            resources.catalog.runnable_slugs(),
             off,
             now=resources.now(),
             before=resources.now() - timing.unknown_seen_s,
@@ -85,7 +85,10 @@ class UnknownTasks:
     async def _find_waiting(self) -> list[WaitingTask]:
         resources = self.resources
         return await resources.queue.find_unknown(
-            resources.catalog.slugs(), self._find_switched_off(), now=resources.now(), limit=_LIMIT
+            resources.catalog.runnable_slugs(),
+            self._find_switched_off(),
+            now=resources.now(),
+            limit=_LIMIT,
         )
 
     def _find_switched_off(self) -> list[str]:

@@ -1,7 +1,7 @@
 """Tracing spans around requests, task attempts and provider calls, opened by plugins."""
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager
 
 import attrs
@@ -15,11 +15,15 @@ OpenSpan = Callable[[str, About], AbstractContextManager[object]]
 _log = structlog.get_logger()
 
 
-@attrs.frozen
+@attrs.define
 class Spans:
     """The plugins' span openers; usually none."""
 
     openers: tuple[OpenSpan, ...] = ()
+
+    def remove(self, openers: Collection[OpenSpan]) -> None:
+        """Remove openers, of a plugin that was left out."""
+        self.openers = tuple(one for one in self.openers if one not in openers)
 
     @contextlib.contextmanager
     def around(self, name: str, about: About) -> Iterator[None]:

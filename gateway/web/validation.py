@@ -11,8 +11,8 @@ from typing import TypeVar
 import attrs
 import structlog
 
-from gateway.catalog.catalog import Registered
 from gateway.catalog.fallbacks import fill_defaults
+from gateway.catalog.registered import Registered
 from gateway.concurrency.awaiting import EagerStart
 from gateway.domain import Endpoint, FileKind, GenerationRequest, UnitPrice
 from gateway.domain.kinds import CORE_FILES
@@ -119,7 +119,11 @@ async def check_request(
     hide_prompt(body.prompt)
     if body.callback_url is not None:
         _check_callback(gateway, body.callback_url)
-    endpoint, maker = registered.endpoint, registered.fallback
+    endpoint = registered.endpoint
+    if endpoint.declared is not None:
+        # A fallback has the same capability.
+        await gateway.functions.ensure(endpoint, timeout_s=gateway.timing.validation_s)
+    maker = registered.fallback
     if body.file is None:
         generation = bodies.request_of(body, endpoint)
     else:

@@ -5,14 +5,14 @@ from typing import Self
 
 import attrs
 
-from gateway.catalog.catalog import Registered
+from gateway.catalog.registered import Registered
 from gateway.contracts import Cancelling, Polling
 from gateway.domain import Endpoint, GenerationRequest, Handle, Link, Output, Result
 from gateway.errors import RateLimited, SubmitUncertain, Transient
 from gateway.outputs.downloads import Downloader
 from gateway.sandbox.kinds import ResultChecks
 from gateway.settings import Settings
-from gateway.tasks.delivery import check_result
+from gateway.tasks.delivery import check_result, check_shape
 
 _POLL_S = 2.0
 _LONGEST_POLL_S = 30.0
@@ -87,8 +87,10 @@ class Generator:
     ) -> tuple[tuple[Output, ...], str | None]:
         """Download and check a result as for a sale; return its outputs and its text.
 
-        Raises as `check_result` and `Downloader.download` do, and `ValueError` for an empty one.
+        Raises as `check_shape`, `check_result` and `Downloader.download` do, and `ValueError` if it
+        is empty.
         """
+        check_shape(result)
         outputs = [
             Output(data=await self.links.download(one.url), media_type=one.media_type)
             if isinstance(one, Link)
@@ -96,6 +98,7 @@ class Generator:
             for one in result.outputs
         ]
         whole = attrs.evolve(result, outputs=tuple(outputs))
+        check_shape(whole)
         whole = await check_result(whole, request, endpoint, self.results)
         made = tuple(one for one in whole.outputs if isinstance(one, Output))
         if not made and whole.text is None:

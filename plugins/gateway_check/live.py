@@ -13,7 +13,8 @@ from typing import Any
 import attrs
 import click
 
-from gateway.catalog.catalog import Catalog, Registered
+from gateway.catalog.catalog import Catalog
+from gateway.catalog.registered import Registered
 from gateway.domain import Endpoint, GenerationRequest, Output, Result
 from gateway.errors import SettingsError
 from gateway.plugins.manager import PluginManager

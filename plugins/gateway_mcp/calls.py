@@ -15,7 +15,7 @@ import attrs
 import msgspec
 import structlog
 
-from gateway.catalog.catalog import Registered
+from gateway.catalog.registered import Registered
 from gateway.contracts import Quote
 from gateway.domain import MAX_FILE_BYTES
 from gateway.errors import ExecutionError, GatewayError, PaymentRequired, ValidationError

@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 import structlog
 
-from gateway.catalog.catalog import Registered
+from gateway.catalog.registered import Registered
 from gateway.errors import ActionRefused
 from gateway.sandbox.pictures import shrink_picture
 from gateway_check.generating import Generator
@@ -93,6 +93,8 @@ class Trials:
     def _check(self, registered: Registered) -> None:
         if self._busy:
             raise ActionRefused(f"One of {self._busy} is being made. Wait until it has ended.")
+        if registered.unchecked:
+            raise ActionRefused(f"Nothing can be made: {registered.unchecked}")
         if registered.upstream.pace.wait_s() > 0:
             raise ActionRefused("The vendor has no room beside paid work now. Try again later.")
 

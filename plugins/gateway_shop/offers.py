@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from gateway.catalog.catalog import Registered
+from gateway.catalog.registered import Registered
 from gateway.domain import Endpoint
 from gateway.domain.description import price_range, request_schema
 from gateway.running.gateway import Gateway

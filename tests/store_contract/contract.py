@@ -16,6 +16,7 @@ import pytest
 from gateway.store import SqlStore
 from tests.plugins.gateway_webhooks.queue_contract import WebhooksContract
 from tests.store_contract.amounts import AmountsContract
+from tests.store_contract.attempts import AttemptsContract
 from tests.store_contract.batches import BatchesContract
 from tests.store_contract.events import EventsContract
 from tests.store_contract.operators import OperatorsContract
@@ -33,6 +34,7 @@ class StoreContract(
     SettlingContract,
     BatchesContract,
     WorkingContract,
+    AttemptsContract,
     EventsContract,
     WebhooksContract,
     OperatorsContract,

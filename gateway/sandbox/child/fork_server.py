@@ -1,6 +1,7 @@
 """The fork server: loads the children's code, forks a child per call, monitors and reaps it."""
 
 import contextlib
+import errno
 import functools
 import gc
 import importlib
@@ -10,14 +11,23 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
 
 from gateway.sandbox.child import confinement
 from gateway.sandbox.child.prctl import hide_memory
-from gateway.sandbox.child.work import END, EXIT_OUT_OF_MEMORY, UNPAID, Function, pack, serve
+from gateway.sandbox.child.work import (
+    END,
+    EXIT_OUT_OF_MEMORY,
+    LOAD,
+    UNPAID,
+    Function,
+    pack,
+    serve,
+)
 from gateway.sandbox.errors import End
 from gateway.sandbox.limits import SandboxLimits
 
@@ -36,6 +46,9 @@ _STARVED_STATES = (b"R", b"D", b"T")
 _TIMES = slice(10, 12)
 # A starved child has this much more time.
 _STARVED_S = 10.0
+# Then the machine is to blame, not the function.
+_SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EIO)
+_MAX_PROBLEM_CHARS = 300
 _EXITS = {0: End.DONE, EXIT_OUT_OF_MEMORY: End.OUT_OF_MEMORY}
 
 
@@ -101,12 +114,13 @@ class _Child:
         return _EXITS.get(os.WEXITSTATUS(status), End.CRASHED)
 
 
-def _report(conversation: socket.socket, end: End, cpu_s: float) -> None:
-    """Send the last frame of a conversation, and close it."""
+def _report(conversation: socket.socket, end: End, cpu_s: float, detail: str = "") -> None:
+    """Send the last frame of a conversation, and close it. A detail is its third line."""
     with contextlib.suppress(OSError), conversation:
         # A gateway that does not read must not block the fork server.
         conversation.settimeout(0)
-        conversation.send(pack(END, f"{end}\n{cpu_s:.3f}".encode()))
+        lines = [end, f"{cpu_s:.3f}", *([detail] if detail else [])]
+        conversation.send(pack(END, "\n".join(lines).encode(errors="replace")))
 
 
 @attrs.define(kw_only=True)
@@ -118,6 +132,8 @@ class ForkServer:
     # Serves the conversation on a file descriptor.
     serve: Callable[[int], None]
     limits: SandboxLimits
+    # Why the function could not be loaded; empty: it was.
+    problem: str = ""
     _unpaid: SandboxLimits = attrs.field(init=False)
     # By the file descriptor of the conversation.
     _children: dict[int, _Child] = attrs.field(factory=dict, init=False)
@@ -165,6 +181,10 @@ class ForkServer:
             return False
         for descriptor in descriptors:
             conversation = socket.socket(fileno=descriptor)
+            if self.problem or message == LOAD:
+                end = End.NOT_LOADED if self.problem else End.DONE
+                _report(conversation, end, 0.0, self.problem)
+                continue
             server_pid = os.getpid()
             limits = self._unpaid if message == UNPAID else self.limits
             try:
@@ -235,12 +255,7 @@ def start(order: Mapping[str, Any]) -> None:
     # Also hides this memory from the children.
     hide_memory()
     with _exit_on_hang_up(control):
-        for entry in order["warm"]:
-            if ":" in entry:
-                _load_function(entry)()
-            else:
-                importlib.import_module(entry)
-        function = _load_function(order["function"])
+        function, problem = _load(order["function"], order["warm"])
     _close_standard_streams()
     gc.collect()
     # Keep the loaded memory shared with the children.
@@ -251,7 +266,32 @@ def start(order: Mapping[str, Any]) -> None:
         gateway_pid=gateway_pid,
         serve=functools.partial(serve, function),
         limits=limits,
+        problem=problem,
     ).run()
+
+
+def _load(entry: str, warm: Sequence[str]) -> tuple[Function, str]:
+    """Load what a child needs; return its function, and the problem if there is one."""
+    try:
+        for one in warm:
+            if ":" in one:
+                _load_function(one)()
+            else:
+                importlib.import_module(one)
+        return _load_function(entry), ""
+    except MemoryError:
+        raise
+    except (Exception, SystemExit) as error:
+        if getattr(error, "errno", None) in _SHORTAGES:
+            raise
+        # For the plugin's author; the standard streams are still open.
+        traceback.print_exc()
+        problem = " ".join(f"{type(error).__name__}: {error}".split())
+        return _never_called, problem[:_MAX_PROBLEM_CHARS]
+
+
+def _never_called(*_: bytes | str) -> bytes:
+    return b""
 
 
 def _close_standard_streams() -> None:
@@ -288,4 +328,6 @@ def _wait_for_hang_up(control: socket.socket, loaded: socket.socket) -> None:
 def _load_function(entry: str) -> Function:
     module, _, name = entry.partition(":")
     function: Function = getattr(importlib.import_module(module), name)
+    if not callable(function):
+        raise TypeError(f"{entry} is no function")
     return function

@@ -15,6 +15,8 @@ HEAD = struct.Struct("!cI")
 
 # From the gateway to the warmed process, with the descriptor of a conversation.
 PAID, UNPAID = b"P", b"U"
+# The same, to ask whether the function is loaded; the answer is an END.
+LOAD = b"L"
 # From the gateway to the child: CALL, with the number of arguments in place of a size, then one
 # BYTES or TEXT frame per argument.
 CALL = b"C"

@@ -56,7 +56,7 @@ class Asked(Protocol):
 class Route:
     """One method of one path that buyers call."""
 
-    # As Quart writes it, with at most one variable, at its end.
+    # As Quart writes it, with at most one variable.
     rule: str
     method: str
     answer: Callable[[Gateway, Asked], Coroutine[Any, Any, Answer]]
@@ -84,10 +84,21 @@ class RouteTable:
 
     def __init__(self, routes: Iterable[Route]) -> None:
         self.routes = tuple(routes)
-        # By method and the rule's fixed prefix; `<` marks a variable part.
-        self._routes = {
-            (route.method, *route.rule.partition("<")[:2]): route for route in self.routes
-        }
+        # By method and the rule's fixed prefix; `<` marks a variable part at the end.
+        self._routes: dict[tuple[str, str, str], Route] = {}
+        # Those with a variable before the end, with their prefix and suffix.
+        self._inner: list[tuple[str, str, Route]] = []
+        for route in self.routes:
+            prefix, mark, rest = route.rule.partition("<")
+            suffix = rest.partition(">")[2]
+            if "<" in suffix:
+                raise ValueError(f"{route.rule}: a rule has one variable")
+            if suffix:
+                self._inner.append((prefix, suffix, route))
+            else:
+                self._routes[route.method, prefix, mark] = route
+        # As in Quart, the longer fixed part wins.
+        self._inner.sort(key=lambda inner: -len(inner[0]))
 
     def find(self, method: str, path: str) -> tuple[Route, str] | None:
         """Return the route of a path, and the path's variable part."""
@@ -95,7 +106,18 @@ class RouteTable:
             return route, ""
         folder, slash, part = path.rpartition("/")
         route = self._routes.get((method, folder + slash, "<"))
-        return (route, part) if route and part else None
+        if route and part:
+            return route, part
+        return self._find_inner(method, path) if self._inner else None
+
+    def _find_inner(self, method: str, path: str) -> tuple[Route, str] | None:
+        """Find a route whose variable is before the end of its rule, like Quart: one segment."""
+        for prefix, suffix, route in self._inner:
+            if route.method == method and path.startswith(prefix) and path.endswith(suffix):
+                part = path[len(prefix) : len(path) - len(suffix)]
+                if part and "/" not in part:
+                    return route, part
+        return None
 
 
 @attrs.frozen

@@ -14,7 +14,7 @@ from gateway.running.gateway import Gateway
 from gateway.settings import parse_limit
 from gateway.web import wire
 from gateway.web.front.current import current_gateway
-from gateway.web.routes.documents import (
+from gateway.web.routes.listings import (
     describe_agent,
     describe_gateway,
     describe_identity,

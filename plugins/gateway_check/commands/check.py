@@ -10,6 +10,7 @@ from pathlib import Path
 import attrs
 import click
 
+from gateway.catalog.functions import DeclaredFunctions
 from gateway.catalog.health import problem_of
 from gateway.catalog.upstream import Upstream
 from gateway.chain.client import Web3Chain
@@ -247,6 +248,11 @@ async def _check_plugins(settings: Settings, chain: Web3Chain) -> str:
     left_out = [plugin.name for plugin in manager.loaded if plugin.problem]
     if left_out:
         raise ValueError(f"not loaded: {', '.join(left_out)}; `gateway plugins` shows why")
+    await DeclaredFunctions(catalog).check_all()
+    unchecked = [one for one in catalog.everything() if one.unchecked]
+    if unchecked:
+        slugs = ", ".join(one.endpoint.slug for one in unchecked)
+        raise ValueError(f"not sold: {slugs}: {unchecked[0].unchecked}")
     if not len(catalog):
         raise ValueError("nothing is on sale; `gateway endpoints` lists what could be")
     return f"{counted(len(catalog), 'endpoint')} on sale"

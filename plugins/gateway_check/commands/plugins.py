@@ -8,6 +8,7 @@ import attrs
 import click
 
 from gateway.catalog.catalog import Catalog
+from gateway.catalog.functions import DeclaredFunctions
 from gateway.catalog.health import problem_of
 from gateway.catalog.upstream import Upstream
 from gateway.cli.terminal import ListGroup, json_option, one_sentence, wide_option
@@ -90,6 +91,7 @@ def dev(*, port: int) -> None:
 
 def _find_rows(*, ask_health: bool) -> list[dict[str, object]]:
     loaded = load_catalog(needs_wallet=False)
+    asyncio.run(DeclaredFunctions(loaded.catalog).check_all())
     view = _View(
         settings=loaded.settings,
         catalog=loaded.catalog,
@@ -138,7 +140,7 @@ class _View:
         notes = [
             *([] if mine else [self._explain_no_endpoints(plugin)]),
             *([f"disabled by you: {', '.join(off)}"] if off else []),
-            *dict.fromkeys(f"not sold: {each.held}" for each in selling if each.held),
+            *dict.fromkeys(f"not sold: {each.obstacle}" for each in selling if each.obstacle),
             *problems,
             *self._notes_of(upstreams),
         ]

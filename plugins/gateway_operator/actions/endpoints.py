@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from gateway.catalog.catalog import Registered
 from gateway.catalog.health import probe_now
 from gateway.catalog.pricing import (
     Prices,
@@ -15,6 +14,7 @@ from gateway.catalog.pricing import (
     set_cost,
     set_prices,
 )
+from gateway.catalog.registered import Registered
 from gateway.domain import Endpoint
 from gateway.domain.costs import Sale, find_losses, worst_sales
 from gateway.errors import ActionRefused, NeedsFresh, StaleForm, WrongValue

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import attrs
 
-from gateway.catalog.catalog import Registered
 from gateway.catalog.fallbacks import find_misfit
+from gateway.catalog.registered import Registered
 from gateway.errors import NeedsFresh, WrongValue
 from gateway_operator.actions.endpoints import find_endpoint
 from gateway_operator.audit_log import Actor, AlreadyDone, NewAction

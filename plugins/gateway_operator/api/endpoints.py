@@ -5,8 +5,8 @@ from typing import Any
 
 from quart import Response, request
 
-from gateway.catalog.catalog import Registered
 from gateway.catalog.pricing import Prices, more_prices
+from gateway.catalog.registered import Registered
 from gateway.errors import ValidationError
 from gateway_operator.actions import endpoints
 from gateway_operator.api.frame import API, answer, read_body, text_of, whole_of

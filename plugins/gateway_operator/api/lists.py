@@ -25,13 +25,11 @@ from gateway_operator.desk.payments import read_payments, read_unused
 from gateway_operator.desk.references import find_id
 from gateway_operator.desk.refunds_list import read_refunds
 from gateway_operator.desk.tasks import find_task, list_tasks, make_filter
+from gateway_operator.pages import payments, tasks
 from gateway_operator.pages.books import answer_csv, read_asked_span, read_books
 from gateway_operator.pages.frame import blueprint
 from gateway_operator.pages.guards import actor, is_fresh, needs_scope
-from gateway_operator.pages.payments import FIELDS
 from gateway_operator.state import operator
-
-_FILTERS = ("state", "slug", "reason", "payer", "day", "q", "before")
 
 
 @blueprint.get(f"{API}/refunds")
@@ -47,11 +45,9 @@ async def api_refunds() -> Response:
 @needs_scope("read")
 async def api_tasks() -> Response:
     """Return the newest tasks that match the filter."""
-    given = {name: request.args.get(name, "") for name in _FILTERS}
-    given["state"] = given["state"] or request.args.get("status", "")
-    for name in ("q", "before"):
-        given[name] = await find_id(operator().desk, given[name])
-    return answer(await list_tasks(operator().desk, make_filter(**given)))
+    given, desk = await tasks.read_filter(), operator().desk
+    before = await find_id(desk, request.args.get("before", ""))
+    return answer(await list_tasks(desk, make_filter(**given, before=before)))
 
 
 @blueprint.get(f"{API}/tasks/<task_id>")
@@ -67,9 +63,8 @@ async def api_task(task_id: str) -> Response:
 async def api_payments() -> Response:
     """Return open and overpaid payments, and a page of all that match the filter."""
     desk = operator().desk
-    given = {name: request.args.get(name, "") for name in (*FIELDS, "before")}
-    given["q"] = await find_id(desk, given["q"])
-    listed = await list_payments(desk, make_payment_filter(**given))
+    given, before = await payments.read_filter(), request.args.get("before", "")
+    listed = await list_payments(desk, make_payment_filter(**given, before=before))
     return answer(
         to_json(await read_payments(desk))
         | {"payments": listed.payments, "nextBefore": listed.next_before}

@@ -6,8 +6,9 @@ from typing import Any
 
 import click
 
-from gateway.catalog.catalog import Catalog, Registered
+from gateway.catalog.catalog import Catalog
 from gateway.catalog.pricing import Prices, more_prices
+from gateway.catalog.registered import Registered
 from gateway.cli.terminal import ListGroup, json_option, one_sentence, wide_option
 from gateway.contracts.store import EndpointChange
 from gateway.domain import Endpoint, dollars, usdc
@@ -77,7 +78,7 @@ def _make_row(catalog: Catalog, registered: Registered) -> dict[str, Any]:
         "plugin": registered.upstream.plugin,
         "on sale": catalog.is_enabled(endpoint.slug)
         and not registered.is_paused
-        and not registered.held,
+        and not registered.obstacle,
         "paused": _pause_reason(registered.change),
         "fallback": registered.change.fallback if registered.change is not None else None,
     }

@@ -1,17 +1,23 @@
 """The command `gateway tasks`."""
 
 import asyncio
+import json
 from datetime import UTC, datetime
 from typing import Any
 
+import attrs
 import click
 
 from gateway.cli.terminal import json_option, one_sentence, wide_option
 from gateway.contracts.store import JobRecord
 from gateway.domain import Task, TaskStatus
 from gateway.domain.failure_reasons import FailureReason
+from gateway.errors import ActionRefused, NotFound
 from gateway.settings import load_settings
 from gateway_operator.commands.session import open_session
+from gateway_operator.desk.references import find_id
+from gateway_operator.desk.tasks import TaskDetail, find_task
+from gateway_operator.desk.timeline import Moment
 from gateway_operator.tables import print_rows
 
 _STATUSES = ("held", "queued", "processing", "completed", "failed", "dropped")
@@ -30,16 +36,31 @@ _STATUSES = ("held", "queued", "processing", "completed", "failed", "dropped")
 )
 # People try `tasks list`, because `refunds list` exists.
 @click.argument(
-    "word", type=click.Choice(["list"]), required=False, metavar="[list]", expose_value=False
+    "word", type=click.Choice(["list", "show"]), required=False, metavar="[list|show TASK]"
 )
+@click.argument("task_id", required=False, metavar="")
 @json_option
 @wide_option
 @one_sentence
-def tasks(*, status: str | None, uncertain: bool, limit: int, as_json: bool, wide: bool) -> None:
+def tasks(
+    *,
+    word: str | None,
+    task_id: str | None,
+    status: str | None,
+    uncertain: bool,
+    limit: int,
+    as_json: bool,
+    wide: bool,
+) -> None:
     """List the newest tasks with their payments and jobs.
 
-    A job is the vendor's work on a task.
+    A job is the vendor's work on a task. `show TASK` prints the history of one, with its attempts.
     """
+    if (word == "show") != (task_id is not None):
+        raise click.UsageError("`gateway tasks show TASK` names one task, by its id or its start.")
+    if task_id is not None:
+        _show_task(task_id, as_json=as_json)
+        return
 
     async def find() -> list[tuple[Task, JobRecord]]:
         state = TaskStatus(status) if status else None
@@ -55,6 +76,37 @@ def tasks(*, status: str | None, uncertain: bool, limit: int, as_json: bool, wid
         return
     rows = [_make_row(task, job) for task, job in found]
     print_rows(rows, as_json=as_json, wide=wide, stacked=_stack_row)
+
+
+def _show_task(named: str, *, as_json: bool) -> None:
+    """Print what happened to one task, as its page shows it."""
+
+    async def find() -> TaskDetail:
+        async with open_session(load_settings()) as desk:
+            try:
+                return await find_task(desk, await find_id(desk, named))
+            except NotFound as error:
+                raise ActionRefused(error.message) from None
+
+    detail = asyncio.run(find())
+    row = detail.facts.row
+    if as_json:
+        facts: dict[str, Any] = {"task": row.id, "endpoint": row.slug, "status": row.status}
+        facts |= {"attempts": [attrs.asdict(one) for one in detail.attempts]}
+        facts |= {"timeline": [attrs.asdict(one) for one in detail.timeline]}
+        click.echo(json.dumps(facts, indent=2))
+        return
+    click.echo(f"{row.id}  {row.slug}  {detail.listed.state.words}")
+    print_rows([_make_moment(one) for one in detail.timeline], as_json=False)
+
+
+def _make_moment(one: Moment) -> dict[str, Any]:
+    text = ": ".join(part for part in (one.text, one.reason) if part)
+    return {
+        "time": _format_time(one.at),
+        "what": one.title,
+        "details": _join_lines(text, one.tx_hash),
+    }
 
 
 def _make_row(task: Task, job: JobRecord) -> dict[str, Any]:

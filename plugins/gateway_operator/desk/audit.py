@@ -4,7 +4,7 @@ import contextlib
 import csv
 import io
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 import attrs
@@ -44,19 +44,32 @@ async def read_audit(
     return AuditPage(actions=shown, next_before=shown[-1].id if len(found) > PER_PAGE else None)
 
 
-async def export_audit(desk: Desk, actor: Actor) -> AsyncIterator[str]:
-    """Return the audit log as chunks of CSV, newest first, and record the export."""
-    new = NewAction(actor=actor, at=desk.now(), action="audit.export", subject="audit log")
+async def export_audit(
+    desk: Desk, actor: Actor, *, subject: str = "", action: str = ""
+) -> AsyncIterator[str]:
+    """Return the audit log as chunks of CSV, newest first, and record the export.
+
+    Empty texts do not filter.
+    """
+    given = {"subject": subject, "action": action}
+    chosen = {name: text for name, text in given.items() if text}
+    new = NewAction(
+        actor=actor,
+        at=desk.now(),
+        action="audit.export",
+        subject="audit log",
+        after=chosen or None,
+    )
     # A repeated request is the same export.
     with contextlib.suppress(AlreadyDone):
         await desk.records.note(new)
-    return _write_pieces(desk)
+    return _write_pieces(desk, chosen)
 
 
-async def _write_pieces(desk: Desk) -> AsyncIterator[str]:
+async def _write_pieces(desk: Desk, chosen: Mapping[str, str]) -> AsyncIterator[str]:
     yield _write_rows([_COLUMNS])
     before: int | None = None
-    while found := await desk.records.actions(before, _PER_READ):
+    while found := await desk.records.actions(before, _PER_READ, **chosen):
         yield _write_rows([_row_of(one) for one in found])
         before = found[-1].id
 

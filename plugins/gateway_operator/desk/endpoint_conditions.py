@@ -26,6 +26,23 @@ def _off_sale(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
         )
 
 
+def _unchecked(facts: Facts, _: Thresholds) -> Iterator[Condition]:
+    """Yield endpoints whose results nothing checks; their problem names the way out."""
+    for one in facts.endpoints:
+        if one.is_unchecked and not one.is_switched_off:
+            yield Condition(
+                condition="unchecked",
+                subject=one.slug,
+                level="bad",
+                title=f"{one.slug}: off sale",
+                text=f"{sentence(one.problem or '')} Nobody is charged.",
+                action=f"Run `gateway plugins`, repair what it names, or switch {one.slug} off.",
+                page="endpoints",
+                button="View the endpoint",
+                href=f"/admin/endpoints#{one.slug}",
+            )
+
+
 def _suggest_fix(one: EndpointFacts) -> str:
     if one.is_held:
         return "Set or remove the value on the page Settings, then restart the gateway."
@@ -204,13 +221,15 @@ def _fallback_doubts(facts: Facts, _: Thresholds) -> Iterator[Condition]:
 def _by_provider(facts: Facts) -> Mapping[str, list[EndpointFacts]]:
     found: dict[str, list[EndpointFacts]] = {}
     for one in facts.endpoints:
-        if one.problem is not None and not one.is_switched_off and one.made_by is None:
+        is_told = one.is_switched_off or one.is_unchecked or one.made_by is not None
+        if one.problem is not None and not is_told:
             found.setdefault(one.provider, []).append(one)
     return found
 
 
 ENDPOINT_RULES = (
     _off_sale,
+    _unchecked,
     _fallback_used,
     _fallback_unusable,
     _fallback_doubts,

@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from gateway.catalog.catalog import Registered
+from gateway.catalog.registered import Registered
 from gateway.chain.smart_wallets import KEY_GAS
 from gateway.contracts import Selling
 from gateway.contracts.parts import Condition as PartCondition
@@ -67,6 +67,8 @@ class EndpointFacts:
     is_retired: bool = False
     # Whether it is off sale because a value of the page Settings is not read.
     is_held: bool = False
+    # Whether it is off sale because nothing checks its results.
+    is_unchecked: bool = False
     # The operator's choice of a fallback, and why that cannot make orders now; empty: it can.
     fallback: str | None = None
     fallback_problem: str = ""
@@ -209,8 +211,8 @@ def _describe_endpoint(
         plugin=one.upstream.plugin,
         price_units=endpoint.price_units,
         cost_micros=endpoint.cost_micros,
-        problem=one.held or _without_kind(circuit.problem),
-        is_account=circuit.is_account or bool(one.held),
+        problem=one.obstacle or _without_kind(circuit.problem),
+        is_account=circuit.is_account or bool(one.obstacle),
         off_since=now - circuit.open_s if circuit.is_open else None,
         next_try_at=circuit.probe_at if circuit.is_open else None,
         is_switched_off=not _is_switched_on(desk, slug),
@@ -228,6 +230,7 @@ def _describe_endpoint(
         retires_at=endpoint.retires_at,
         is_retired=now >= endpoint.retires_at,
         is_held=bool(one.held),
+        is_unchecked=bool(one.unchecked),
         fallback=fallback.slug if fallback else None,
         fallback_problem=fallback.problem if fallback else "",
         fallback_doubts=fallback.doubts if fallback else "",

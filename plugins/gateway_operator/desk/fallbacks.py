@@ -2,8 +2,9 @@
 
 import attrs
 
-from gateway.catalog.catalog import Catalog, Registered
+from gateway.catalog.catalog import Catalog
 from gateway.catalog.fallbacks import find_misfit, has_unknown_cost
+from gateway.catalog.registered import Registered
 
 
 @attrs.frozen(kw_only=True)

@@ -174,17 +174,20 @@ def _unused_cells(one: Unused) -> Cells:
     }
 
 
-async def export_endpoints(desk: Desk, period_name: str) -> Export:
-    """Return the endpoints with their sales; raises `ValidationError` for an unknown period."""
+async def export_endpoints(desk: Desk, period_name: str, typed: str = "") -> Export:
+    """Return the endpoints that match `typed`, with their sales.
+
+    Raises `ValidationError` for an unknown period.
+    """
     found = await read_endpoints(desk, period_name)
 
     async def pieces() -> AsyncIterator[Sequence[Cells]]:
-        yield [_endpoint_cells(row) for row in found.rows]
+        yield [_endpoint_cells(row) for row in found.rows if row.matches(typed)]
 
     columns = ("endpoint", "state", "provider", "problem", "price_usdc", "cost_usd", "sold")
     return Export(
         name="endpoints",
-        filter={"range": period_name},
+        filter={"range": period_name, "q": typed},
         columns=(*columns, "taken_usdc", "failed", "back_usdc", "half_within_s", "most_within_s"),
         pieces=pieces(),
     )

@@ -9,6 +9,7 @@ from gateway.contracts import OutputStore
 from gateway.domain import StoredOutput, TaskStatus
 from gateway.errors import ActionRefused, NotFound, WrongValue
 from gateway_operator.audit_log import Actor, AlreadyDone, NewAction
+from gateway_operator.desk.attempts import ShownAttempt, list_attempts
 from gateway_operator.desk.desk import Desk
 from gateway_operator.desk.refunds_list import OwedRefund, find_refunds, may_be_billed
 from gateway_operator.desk.sale_state import SaleState, describe_state
@@ -60,6 +61,7 @@ class TaskDetail:
     at: float
     facts: TaskFacts
     listed: ListedTask
+    attempts: Sequence[ShownAttempt]
     timeline: Sequence[Moment]
     may_be_billed: bool
 
@@ -123,6 +125,7 @@ async def find_task(desk: Desk, task_id: str) -> TaskDetail:
         at=desk.now(),
         facts=facts,
         listed=describe_task(row),
+        attempts=list_attempts(facts),
         timeline=make_timeline(facts),
         refund=None if row.refund_units is None else (await find_refunds(desk, [task_id]))[0],
         may_be_billed=row.status == TaskStatus.FAILED

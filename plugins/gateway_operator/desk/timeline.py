@@ -1,10 +1,11 @@
 """The timeline of a task."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import attrs
 
 from gateway.domain import Flow, PaymentState, TaskStatus
+from gateway_operator.desk.attempts import ShownAttempt, list_attempts
 from gateway_operator.desk.sale_state import Shape
 from gateway_operator.desk.wording import usdc
 from gateway_operator.sql.task_detail import PaymentChange, SentTransaction, TaskFacts
@@ -16,6 +17,13 @@ _ACTIONS = {
     "refund.take_back": "Approval taken back",
     "output.look": "Outputs viewed",
     "prompt.look": "Prompt viewed",
+}
+# How attempts ended without ending the task.
+_ENDS: dict[str, tuple[Shape, str]] = {
+    "failed": ("warn", "failed"),
+    "put_off": ("off", "put off"),
+    "stopped": ("off", "ended by the stop of the gateway"),
+    "died": ("warn", "broken off"),
 }
 _DOORS = {"page": "on the page", "api": "by the JSON API", "cli": "on the command line"}
 
@@ -132,9 +140,13 @@ def _describe_gas(sent: SentTransaction) -> str:
 
 
 def _work_moments(facts: TaskFacts) -> Iterator[Moment]:
+    attempts = list_attempts(facts)
+    yield from _describe_unrecorded(facts, attempts)
+    for place, one in enumerate(attempts):
+        is_again = place > 0 and attempts[place - 1].number == one.number
+        is_last = place >= len(facts.ended_attempts)
+        yield from _describe_attempt(one, is_again=is_again, is_last=is_last)
     row, own = facts.row, facts.own
-    if own.started_at is not None:
-        yield Moment(at=own.started_at, shape="busy", title="First attempt begun")
     if own.sent_at is not None:
         job = f"job {facts.job_id}" if facts.job_id else ""
         yield Moment(
@@ -150,6 +162,32 @@ def _work_moments(facts: TaskFacts) -> Iterator[Moment]:
         title = f"Failed after {row.attempt} attempt{'' if row.attempt == 1 else 's'}"
         text = row.vendor_message or row.error or row.details or ""
         yield Moment(at=row.completed_at, shape="bad", title=title, text=text)
+
+
+def _describe_unrecorded(facts: TaskFacts, attempts: Sequence[ShownAttempt]) -> Iterator[Moment]:
+    """Show the begin of a task's work if the first attempt is not recorded."""
+    started_at = facts.own.started_at
+    begun = {one.number for one in attempts if one.begun_at is not None}
+    if started_at is None or not facts.row.attempt or 1 in begun:
+        return
+    missing = sorted(set(range(1, facts.row.attempt + 1)) - {one.number for one in attempts})
+    text = f"No record of attempt{'' if len(missing) == 1 else 's'} {', '.join(map(str, missing))}"
+    yield Moment(at=started_at, shape="busy", title="Attempt 1 begun", text=text if missing else "")
+
+
+def _describe_attempt(one: ShownAttempt, *, is_again: bool, is_last: bool) -> Iterator[Moment]:
+    """Show an attempt's begin, and its end unless that is the task's."""
+    name = f"Attempt {one.number}"
+    if one.begun_at is not None:
+        title = f"{name} begun{' again' if is_again else ''}"
+        text = f"on {one.node}" if one.node else ""
+        yield Moment(at=one.begun_at, shape="busy", title=title, text=text)
+    if not is_last and one.ended_at is not None:
+        shape, ending = _ENDS.get(one.outcome, ("off", one.outcome))
+        words = (one.details or "").replace("_", " ")
+        text = ": ".join(part for part in (words, one.message) if part)
+        text += f" ({one.times} times)" if one.times > 1 else ""
+        yield Moment(at=one.ended_at, shape=shape, title=f"{name} {ending}", text=text.strip())
 
 
 def _action_moments(facts: TaskFacts) -> Iterator[Moment]:

@@ -3,8 +3,8 @@
 import secrets
 from collections.abc import Mapping
 
-from gateway.catalog.catalog import Registered
 from gateway.catalog.pricing import more_prices
+from gateway.catalog.registered import Registered
 from gateway_operator.actions.endpoints import PausePreview, PricePreview
 from gateway_operator.desk.endpoints import EndpointRow
 from gateway_operator.desk.wording import counted, usdc

@@ -45,7 +45,7 @@ _DONE = {
 async def show_endpoints() -> Response:
     """Show cost, income and state of each endpoint."""
     found = await read_endpoints(operator().desk, request.args.get("range", DEFAULT_PERIOD))
-    typed = request.args.get("q", "").strip()[:_MAX_TYPED]
+    typed = read_search()
     asked = f"&q={quote(typed)}" if typed else ""
     return await render(
         "endpoints.html",
@@ -57,6 +57,11 @@ async def show_endpoints() -> Response:
         periods=[(f"{name}{asked}", name, None) for name in PERIODS],
         done=_DONE.get(request.args.get("done", ""), ""),
     )
+
+
+def read_search() -> str:
+    """Return the search of the page's address, which its CSV has too."""
+    return request.args.get("q", "").strip()[:_MAX_TYPED]
 
 
 @blueprint.get(f"{_ENDPOINT}/pause")

@@ -9,9 +9,8 @@ from gateway_operator.desk import list_exports
 from gateway_operator.desk.all_payments import make_payment_filter
 from gateway_operator.desk.list_exports import Export
 from gateway_operator.desk.overview import DEFAULT_PERIOD
-from gateway_operator.desk.references import find_id
 from gateway_operator.desk.tasks import make_filter
-from gateway_operator.pages import payments, tasks
+from gateway_operator.pages import endpoints, payments, tasks
 from gateway_operator.pages.frame import blueprint
 from gateway_operator.pages.guards import actor, needs_session
 from gateway_operator.state import operator
@@ -21,7 +20,7 @@ from gateway_operator.state import operator
 @needs_session
 async def payments_as_csv() -> Response:
     """Send the payments that match the filter of the page."""
-    given = await _read_given(payments.FIELDS)
+    given = await payments.read_filter()
     wanted = make_payment_filter(**given)
     return await _send(list_exports.export_payments(operator().desk, wanted, given))
 
@@ -30,7 +29,7 @@ async def payments_as_csv() -> Response:
 @needs_session
 async def tasks_as_csv() -> Response:
     """Send the tasks that match the filter of the page."""
-    given = await _read_given(tasks.FIELDS)
+    given = await tasks.read_filter()
     return await _send(list_exports.export_tasks(operator().desk, make_filter(**given), given))
 
 
@@ -52,15 +51,9 @@ async def unused_as_csv() -> Response:
 @blueprint.get("/admin/endpoints/export.csv")
 @needs_session
 async def endpoints_as_csv() -> Response:
-    """Send the endpoints with their sales of a period."""
-    period = request.args.get("range", DEFAULT_PERIOD)
-    return await _send(await list_exports.export_endpoints(operator().desk, period))
-
-
-async def _read_given(names: tuple[str, ...]) -> dict[str, str]:
-    given = {name: request.args.get(name, "") for name in names}
-    given["q"] = await find_id(operator().desk, given["q"])
-    return given
+    """Send the endpoints that match the search, with their sales of a period."""
+    period, typed = request.args.get("range", DEFAULT_PERIOD), endpoints.read_search()
+    return await _send(await list_exports.export_endpoints(operator().desk, period, typed))
 
 
 async def _send(export: Export) -> Response:

@@ -25,15 +25,14 @@ from gateway_operator.pages.page import Ask, answer_dialog
 from gateway_operator.state import operator
 
 _PAGE = "/admin/payments"
-FIELDS = ("state", "payer", "day", "q")
+_FIELDS = ("state", "payer", "day", "q")
 
 
 @blueprint.get(_PAGE)
 @needs_session
 async def show_payments() -> Response:
     """List the payments that match the filter; without one, also open and unused money."""
-    desk, given = operator().desk, {name: request.args.get(name, "") for name in FIELDS}
-    given["q"] = await find_id(desk, given["q"])
+    desk, given = operator().desk, await read_filter()
     wanted = make_payment_filter(**given, before=request.args.get("before", ""))
     found = await list_payments(desk, wanted)
     chosen = {name: value for name, value in given.items() if value}
@@ -53,6 +52,13 @@ async def show_payments() -> Response:
         m=await read_moved(desk) if is_plain else None,
         describe_kind=describe_kind,
     )
+
+
+async def read_filter() -> dict[str, str]:
+    """Return the filter of the page's address, which its CSV has too."""
+    given = {name: request.args.get(name, "") for name in _FIELDS}
+    given["q"] = await find_id(operator().desk, given["q"])
+    return given
 
 
 @blueprint.get("/admin/buyer")

@@ -2,6 +2,7 @@
 
 import importlib
 import secrets
+from collections.abc import Mapping
 from http import HTTPStatus
 
 from quart import Response, g, redirect, request
@@ -61,8 +62,7 @@ async def begin_drill() -> Redirect:
 @needs_session
 async def show_actions() -> Response:
     """Show the audit log, page by page."""
-    given = {name: request.args.get(name, "")[:200] for name in ("subject", "action")}
-    given["subject"] = await find_id(operator().desk, given["subject"])
+    given = await _read_audit_filter(request.args)
     before = request.args.get("before", "")
     if before and not (before.isascii() and before.isdigit() and len(before) <= _MAX_DIGITS):
         raise WrongValue("There is no such page of the audit log.")
@@ -76,11 +76,18 @@ async def show_actions() -> Response:
     )
 
 
+async def _read_audit_filter(typed: Mapping[str, str]) -> dict[str, str]:
+    given = {name: typed.get(name, "")[:200] for name in ("subject", "action")}
+    given["subject"] = await find_id(operator().desk, given["subject"])
+    return given
+
+
 @blueprint.post(f"{_PAGE}/actions.csv")
 @needs_session
 async def export_actions() -> Response:
-    """Send the audit log as CSV; the export is an action too."""
-    pieces = await export_audit(operator().desk, actor())
+    """Send the actions that match the filter as CSV; the export is an action too."""
+    given = await _read_audit_filter(g.form)
+    pieces = await export_audit(operator().desk, actor(), **given)
     response = Response((piece.encode() async for piece in pieces), HTTPStatus.OK, HEADERS)
     response.headers["Content-Type"] = "text/csv; charset=utf-8"
     response.headers["Content-Disposition"] = 'attachment; filename="actions.csv"'

@@ -21,18 +21,14 @@ from gateway_operator.pages.guards import actor, needs_session
 from gateway_operator.state import operator
 
 _PAGE = "/admin/tasks"
-FIELDS = ("state", "slug", "reason", "payer", "day", "q")
+_FIELDS = ("state", "slug", "reason", "payer", "day", "q")
 
 
 @blueprint.get(_PAGE)
 @needs_session
 async def show_tasks() -> Response:
     """List the newest tasks that match the filter."""
-    given = {name: request.args.get(name, "") for name in FIELDS}
-    # Links from other pages use `status`.
-    given["state"] = given["state"] or request.args.get("status", "")
-    desk = operator().desk
-    given["q"] = await find_id(desk, given["q"])
+    desk, given = operator().desk, await read_filter()
     before = await find_id(desk, request.args.get("before", ""))
     wanted = make_filter(**given, before=before)
     page = await list_tasks(desk, wanted)
@@ -49,6 +45,15 @@ async def show_tasks() -> Response:
         older=older,
         states=STATES,
     )
+
+
+async def read_filter() -> dict[str, str]:
+    """Return the filter of the page's address, which its CSV has too."""
+    given = {name: request.args.get(name, "") for name in _FIELDS}
+    # Links from other pages use `status`.
+    given["state"] = given["state"] or request.args.get("status", "")
+    given["q"] = await find_id(operator().desk, given["q"])
+    return given
 
 
 @blueprint.get(f"{_PAGE}/<task_id>")

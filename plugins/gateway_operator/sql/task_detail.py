@@ -6,8 +6,9 @@ from typing import Any
 
 import attrs
 
+from gateway.contracts.store import AttemptRecord
 from gateway.domain import StoredOutput
-from gateway.store.rows import SOLD, outputs_of
+from gateway.store.rows import SOLD, attempts_of, outputs_of
 from gateway.store.sql import Connection, Row
 from gateway_operator.audit_log import ActionRecord
 from gateway_operator.sql import actions
@@ -52,6 +53,10 @@ class OwnFacts:
     # The provider's note on its progress.
     note: str | None
     started_at: float | None
+
+    # Of the last attempt: when it began, and on which node.
+    begun_at: float | None
+    leased_by: str | None
     expires_at: float | None
     outputs_gone: int
     due_at: float
@@ -96,6 +101,9 @@ class TaskFacts:
     # At the vendor.
     job_id: str | None
     outputs: Sequence[StoredOutput]
+
+    # Before the last one, oldest first.
+    ended_attempts: Sequence[AttemptRecord]
     changes: Sequence[PaymentChange]
     transactions: Sequence[SentTransaction]
 
@@ -117,7 +125,8 @@ _SELECT = f"""SELECT t.id, {SOLD} AS slug, t.status, t.attempt, t.code, t.detail
         CASE WHEN p.method IS NULL THEN p.paid_tx END AS paid_tx, p.paid_block, m.claim, m.answer,
         m.refund_to, r.recipient, r.reason AS refund_reason, r.note AS refund_note,
         r.problem, r.sender AS refund_sender, r.tx_hash AS refund_tx,
-        t.handle, t.result, t.payment_id, t.made_by, t.made_model
+        t.handle, t.result, t.payment_id, t.begun_at, t.leased_by, t.attempts, t.made_by,
+        t.made_model
     FROM tasks t JOIN payments p ON p.id = t.payment_id
     LEFT JOIN method_proofs m ON m.payment_id = p.id
     LEFT JOIN refunds r ON r.payment_id = p.id WHERE t.id = ?"""  # noqa: S608 - a constant
@@ -134,6 +143,7 @@ def find_task(db: Connection, task_id: str) -> TaskFacts | None:
         own=_take(OwnFacts, row),
         job_id=json.loads(row["handle"])["id"] if row["handle"] is not None else None,
         outputs=outputs_of(row["result"]) if row["result"] is not None else (),
+        ended_attempts=attempts_of(row["attempts"]),
         changes=[
             PaymentChange(at=each["at"], state=each["new_state"])
             for each in db.execute(

@@ -10,7 +10,8 @@ from typing import Any
 import attrs
 import click
 
-from gateway.catalog.catalog import Catalog, Registered
+from gateway.catalog.catalog import Catalog
+from gateway.catalog.registered import Registered
 from gateway.cli.terminal import json_option, one_sentence, wide_option
 from gateway.domain import GenerationRequest, Output
 from gateway.errors import SettingsError

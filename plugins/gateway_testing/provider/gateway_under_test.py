@@ -15,7 +15,8 @@ from urllib.parse import urlsplit
 
 import attrs
 
-from gateway.catalog.catalog import Catalog, Registered
+from gateway.catalog.catalog import Catalog
+from gateway.catalog.registered import Registered
 from gateway.catalog.upstream import Upstream
 from gateway.contracts import NewTask, Validating
 from gateway.domain import Endpoint, GenerationRequest, Task, Transfer

@@ -315,7 +315,7 @@ async def test_a_hash_that_the_chain_does_not_know_costs_six_calls(settings, pro
         assert node.asked == asked + 6
 
 
-async def test_a_transfer_costs_a_call_and_one_for_its_block(
+async def test_a_transfer_costs_a_call_and_one_for_its_block_at_most(
     settings, provider, payer, chain, node
 ):
     settings = attrs.evolve(settings, rpc_urls=(node.url,))
@@ -328,7 +328,7 @@ async def test_a_transfer_costs_a_call_and_one_for_its_block(
         asked = node.asked
         answers = await asyncio.gather(*(claim(gateway, tx_hash) for tx_hash in hashes))
         assert [answer.status_code for answer in answers] == [200] * 3
-        assert node.asked == asked + 6
+        assert asked + 4 <= node.asked <= asked + 6
 
 
 async def test_a_transaction_that_waits_is_waited_for(settings, provider, payer, chain, node):

@@ -7,7 +7,7 @@ import re
 
 import attrs
 
-from gateway import Choice, Output, PriceStep, hookimpl, usdc
+from gateway import Capability, Choice, Output, PriceStep, Prompt, hookimpl, usdc
 from gateway.domain.description import request_example, request_schema
 from gateway.domain.listing import bazaar_of
 from gateway.outputs.keys import MediaTypes
@@ -131,6 +131,11 @@ class Recorded:
 
     def __init__(self, more: int = 0) -> None:
         self.more = more
+
+    @hookimpl
+    def register_capabilities(self, register) -> None:
+        for name in ("text-to-speech", "document-summary"):
+            register(Capability(name=name, prompt=Prompt(use="optional"), is_strict=False))
 
     @hookimpl
     def register_endpoints(self, register) -> None:

@@ -6,7 +6,7 @@ import json
 import attrs
 import pytest
 
-from gateway import Choice, Endpoint, PriceStep, hookimpl, usdc
+from gateway import Capability, Choice, Endpoint, PriceStep, hookimpl, usdc
 from gateway_shop.offers import ROWS_FROM
 from tests.conftest import running
 from tests.gateway.web.test_pages import get_page
@@ -30,11 +30,15 @@ EVIL = '"><script>alert(1)</script>'
 
 @attrs.frozen
 class Offers:
-    """A plugin with so many pictures; every third is a kind of its own."""
+    """A plugin with a number of pictures; every third is a kind of its own."""
 
     provider: object
     count: int
     __name__ = "offers"
+
+    @hookimpl
+    def register_capabilities(self, register) -> None:
+        register(Capability(name="text-to-speech"))
 
     @hookimpl
     def register_endpoints(self, register, settings) -> None:

@@ -127,6 +127,7 @@ async def test_without_gas_the_pages_offer_the_transfer_that_works(
 
 
 async def test_visitors_read_nothing_of_requests_that_they_did_not_make(gateway):
+    await gateway.silence_background()
     gateway.services.settlements.obstacles.note_unreachable()
     for path in ("/", "/play/picture"):
         page = await words_of(gateway, path)

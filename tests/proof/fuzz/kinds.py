@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 from hypothesis import strategies as st
 
-from tests.proof.fuzz import asks, fuzzed_gateway, parsers, rpc_answers
+from tests.proof.fuzz import asks, fuzzed_gateway, measures, parsers, rpc_answers
 
 _RECURSION = 1_000  # Python's own; libraries that only tests import raise it
 
@@ -41,7 +41,8 @@ def opened() -> Iterator[list[Kind]]:
 
 def _parsers(reader: parsers.ChainReader) -> list[Kind]:
     return [
-        Kind(name="body, parsed", inputs=asks.bodies, run=parsers.read_body, share=15),
+        Kind(name="body, parsed", inputs=asks.bodies, run=parsers.read_body, share=10),
+        Kind(name="measures, priced", inputs=measures.reports, run=measures.read_report, share=5),
         Kind(name="header, parsed", inputs=asks.headers(), run=parsers.read_header, share=10),
         Kind(
             name="MPP credential, parsed",

@@ -19,6 +19,7 @@ from gateway_mpp.verifier import MppVerifier
 from gateway_x402 import messages
 from gateway_x402.verifier import X402Verifier
 from tests.conftest import WALLET
+from tests.proof.fuzz.measures import SPOKEN, check_price
 from tests.proof.fuzz.rpc_answers import HASH, NONCE, PAYER
 
 _ADDRESS = re.compile(r"0x[0-9a-f]{40}")
@@ -56,13 +57,15 @@ def read_body(data: bytes) -> str:
     """Parse a body for every endpoint; accepted ones can be stored too."""
     outcome = "refused"
     for kind, endpoint in itertools.product(
-        (bodies.GenerationBody, bodies.DirectBody), (_PICTURE, _PAPER)
+        (bodies.GenerationBody, bodies.DirectBody), (_PICTURE, _PAPER, SPOKEN)
     ):
         try:
             request = bodies.request_of(bodies.read(kind, data), endpoint)
         except ValidationError:
             continue
         dump_request(request).encode()
+        if endpoint is SPOKEN:
+            check_price(endpoint, request)
         assert _BYTES32.fullmatch("0x" + request.fingerprint(endpoint.slug))
         outcome = "accepted"
     return outcome

@@ -10,6 +10,7 @@ from tests.proof.fuzz import campaign
 _INPUTS = 500
 _NAMES = [
     "body, parsed",
+    "measures, priced",
     "header, parsed",
     "MPP credential, parsed",
     "RPC answer, parsed",

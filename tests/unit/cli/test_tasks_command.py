@@ -113,3 +113,28 @@ def test_why_a_task_failed_is_said_in_the_vendors_words(command):
     assert (refused["provider"], refused["reason"]) == ("acme", "400 blocked: a boat")
     assert rows(command("--json"))["done"]["cost source"] == "told"
     assert "400 blocked" in command()
+
+
+def test_one_task_is_shown_with_its_attempts(command):
+    shown = command("show", "refused")
+    for words in ("refused  picture  refund owed", "Attempt 1 begun", "400 blocked: a boat"):
+        assert words in shown
+    facts = json.loads(command("show", "refused", "--json"))
+    (attempt,) = facts["attempts"]
+    assert (attempt["number"], attempt["outcome"]) == (1, "failed")
+    assert (attempt["begun_at"], attempt["message"]) == (NOW, "400 blocked: a boat")
+    assert [one["title"] for one in facts["timeline"]][-1].startswith("Refund of")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("show",), 2, "names one task"),
+        (("list", "refused"), 2, "names one task"),
+        (("show", "none"), 1, "no such task"),
+    ],
+)
+def test_a_task_that_is_not_there_is_one_sentence(command, words, code, said):
+    result = CliRunner().invoke(main, ["tasks", *words])
+    assert result.exit_code == code
+    assert said in result.output

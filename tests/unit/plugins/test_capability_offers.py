@@ -125,6 +125,13 @@ def test_an_endpoint_carries_the_declaration_of_its_capability():
     assert other.declaration.name == "text-to-image"
 
 
+def test_an_endpoint_may_use_what_a_missing_declaration_would_allow():
+    unit = UnitPrice(unit=SECOND, price_units=1, most=9)
+    wav = Choice(values=("wav",))
+    _, (sold, _) = endpoint(capability="another-plugins", output_format=wav, unit_price=unit)
+    assert not sold.is_declared
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [

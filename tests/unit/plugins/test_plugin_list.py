@@ -19,6 +19,13 @@ def test_the_list_names_source_and_endpoints(install, command):
     assert listed(command, "--no-health", module="gateway_documents")["from"] == "bundled"
 
 
+def test_the_list_names_the_capability_that_no_plugin_declares(install, command):
+    install(SELLS.replace("text-to-image", "text-to-song"))
+    row = listed(command, "--no-health")
+    assert row["endpoints"] == "acme-picture"
+    assert row["note"].startswith("not sold: no plugin declares the capability text-to-song")
+
+
 @pytest.mark.parametrize(
     ("source", "variables", "note"),
     [

@@ -22,6 +22,7 @@ from gateway.domain import Capability, Prompt
 from gateway.sandbox import SandboxEnded, SandboxLost, SandboxRefusal
 from gateway.sandbox.errors import End
 from gateway.sandbox.kinds import FileReaders, ResultChecks
+from gateway.sandbox.pictures import Pictures
 from gateway_testing.facts import ENDPOINT
 
 FILE = Attachment(name="a.wav", data=b"sound")
@@ -163,3 +164,58 @@ async def test_an_output_of_another_type_is_checked_as_the_declared_kind():
     other = Result(outputs=(Output(data=b"<html>", media_type="text/html"),))
     with pytest.raises(ResultUnusable):
         await checked(SandboxRefusal("it is no sound"), result=other)
+
+
+@attrs.define
+class Counting(Answers):
+    """Counts the calls, and answers each with `size` bytes."""
+
+    size: int
+    calls: int = 0
+
+    async def call_parts(self, *arguments):
+        self.calls += 1
+        return b'{"media_type": "audio/wav", "seconds": 2}', bytes(self.size)
+
+
+def songs(count, size=5):
+    return Result(outputs=(Output(data=bytes(size), media_type="audio/wav"),) * count)
+
+
+@pytest.mark.parametrize(
+    ("result", "most"),
+    [
+        (songs(17), 10**6),
+        (songs(3), 14),
+        # The second is larger than its kind allows.
+        (Result(outputs=(*songs(1).outputs, *songs(1, size=6).outputs)), 10**6),
+        (Result(outputs=(*songs(1).outputs, *songs(1, size=0).outputs)), 10**6),
+        # A file of no known kind counts, too.
+        (Result(outputs=(*songs(1).outputs, Output(data=bytes(20), media_type="a/b"))), 14),
+    ],
+)
+async def test_nothing_is_decoded_of_a_result_that_is_too_large(monkeypatch, result, most):
+    monkeypatch.setattr("gateway.sandbox.pictures.MAX_RESULT_BYTES", most)
+    boxes = Counting(size=5)
+    with pytest.raises(ResultUnusable):
+        await ResultChecks(sandboxes=boxes).check(result, GenerationRequest(prompt="a"), ENDPOINT)
+    assert boxes.calls == 0
+
+
+async def test_the_total_counts_the_bytes_that_the_checks_return(monkeypatch):
+    monkeypatch.setattr("gateway.sandbox.pictures.MAX_RESULT_BYTES", 12)
+    boxes = Counting(size=5)
+    request = GenerationRequest(prompt="a")
+    with pytest.raises(ResultUnusable, match="larger than what is sold"):
+        await ResultChecks(sandboxes=boxes).check(songs(4, 1), request, ENDPOINT)
+    # The third exceeds it, and the fourth is not decoded.
+    assert boxes.calls == 3
+
+
+async def test_pictures_together_are_bounded_before_they_are_decoded(monkeypatch):
+    monkeypatch.setattr("gateway.sandbox.pictures.MAX_RESULT_BYTES", 12)
+    boxes = Counting(size=5)
+    many = Result(outputs=(Output(data=bytes(5), media_type="image/png"),) * 3)
+    with pytest.raises(ResultUnusable, match="larger than what is sold"):
+        await Pictures(sandbox=boxes).check(many, "png")
+    assert boxes.calls == 0

@@ -107,9 +107,9 @@ async def test_three_retries_after_the_first_attempt_and_each_waits_longer(shop)
     waits = []
     retry = shop.store.queue.retry
 
-    async def recorded(lease, *, delay_s, now, costs_attempt):
+    async def recorded(lease, *, delay_s, **facts):
         waits.append(delay_s)
-        return await retry(lease, delay_s=delay_s, now=now, costs_attempt=costs_attempt)
+        return await retry(lease, delay_s=delay_s, **facts)
 
     shop.store.queue.retry = recorded
     shop.provider.script = [Transient("busy")] * 3

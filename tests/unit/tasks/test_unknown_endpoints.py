@@ -3,7 +3,7 @@
 import attrs
 import pytest
 
-from gateway import Pending
+from gateway import Capability, Pending, ResultKind
 from gateway.catalog.catalog import Catalog
 from gateway.contracts.nodes import OneNode
 from gateway.settings import EndpointOverride
@@ -36,6 +36,52 @@ async def test_it_runs_once_the_endpoint_is_there(shop):
     shop.pool.wake()
     task = await shop.ended(task_id)
     assert (task.status, task.attempt) == ("completed", 1)
+
+
+@pytest.mark.parametrize("begun", ["nothing", "a job"])
+async def test_without_its_capability_it_waits_and_fails_after_hours(tmp_path, api, clock, begun):
+    song = attrs.evolve(_GONE, slug="song", capability="text-to-song")
+    async with opened(tmp_path, api, clock, start=False, unknown_seen_s=0.0) as shop:
+        task_id = await shop.accept(song)
+        if begun == "a job":
+            (lease,) = await shop.store.queue.lease(1, lease_s=60, now=clock())
+            await shop.store.queue.begin_submit(lease, now=clock())
+            await shop.store.queue.save_handle(lease, await api.submit(lease.request, lease))
+            await shop.store.queue.give_back(lease)
+        shop.catalog.register(song, api, "test")
+        api.usual = TEXT
+        shop.pool.start()
+        assert (await shop.ended(await shop.accept(PAPER))).status == "completed"
+        await shop.pool.fail_unknown()
+        assert (await shop.row(task_id))["lease_token"] is None
+        (condition,) = await shop.pool.find_conditions()
+        assert "cannot check their results: song" in condition.text
+        clock.offset_s += 6.1 * _HOUR_S
+        await shop.pool.fail_unknown()
+        await shop.pool.fail_unknown()
+        task = await shop.ended(task_id)
+        reason = "provider_error" if begun == "nothing" else "uncertain_submit"
+        assert (task.details, task.refund.amount_units) == (reason, 20_000)
+    assert len(api.submits) == (1 if begun == "nothing" else 2)
+
+
+async def test_a_capability_that_is_never_proven_ends_in_a_refund_too(tmp_path, api, clock):
+    sound = ResultKind(name="song", media_types={"audio/wav": "wav"})
+    song = Capability(name="text-to-song", results=(sound,))
+    endpoint = attrs.evolve(_GONE, slug="song", capability=song.name, declared=song)
+    async with opened(tmp_path, api, clock, start=False, unknown_seen_s=0.0) as shop:
+        task_id = await shop.accept(endpoint)
+        shop.catalog.declare(song, "acme")
+        shop.catalog.register(endpoint, api, "acme")
+        shop.catalog.unproven.add(song.name)
+        api.usual = TEXT
+        shop.pool.start()
+        await shop.ended(await shop.accept(PAPER))
+        clock.offset_s += 6.1 * _HOUR_S
+        await shop.pool.fail_unknown()
+        await shop.pool.fail_unknown()
+        task = await shop.ended(task_id)
+        assert (task.details, task.refund.amount_units) == ("provider_error", 20_000)
 
 
 async def test_one_that_a_process_died_with_holds_up_no_other_task(shop):

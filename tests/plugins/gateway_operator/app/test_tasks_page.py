@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway import ContentPolicy, Handle
+from gateway import ContentPolicy, Handle, Transient
 from gateway.errors import NotFound, WrongValue
 from gateway_operator.desk.tasks import find_task, list_tasks, make_filter
 from gateway_operator.state import Operator
@@ -122,7 +122,7 @@ async def test_the_page_of_a_task_tells_what_happened_in_order(gateway, desk, pa
         "Bought by x402",
         "Settlement signed",
         "Paid: 0.02 USDC seen on-chain",
-        "First attempt begun",
+        "Attempt 1 begun",
         "Failed after 1 attempt",
     ]
     assert [title for title in titles if title in order] == order
@@ -136,6 +136,68 @@ async def test_the_page_of_a_task_tells_what_happened_in_order(gateway, desk, pa
     ):
         assert said in text
     assert "Approve the refund" in text
+
+
+async def test_the_page_of_a_task_shows_each_attempt(gateway, desk, clock, payer, provider):
+    def fails(words):
+        async def fail(*_):
+            clock.offset_s += 7
+            raise Transient(words)
+
+        return fail
+
+    async def dies(*_):
+        # As the next start of a gateway whose process died.
+        clock.offset_s += 5
+        await gateway.services.store.queue.recover(now=clock())
+        raise Transient("unheard")
+
+    provider.script = [dies, fails("503 too busy"), fails("502 no model")]
+    task = await bought(gateway, payer)
+    detail = await find_task(desk, task["taskId"])
+    found = [(one.number, one.outcome) for one in detail.attempts]
+    assert found == [(1, "died"), (1, "failed"), (2, "failed"), (3, "completed")]
+    assert all(one.ended_at - one.begun_at >= 5 for one in detail.attempts[:3])
+    starts, ends = (
+        [getattr(one, f"{name}_at") for one in detail.attempts] for name in ("begun", "ended")
+    )
+    assert starts == sorted(starts)
+    assert all(end <= begin for end, begin in zip(ends, starts[1:], strict=False))
+    assert [one.details for one in detail.attempts[1:3]] == ["provider_error"] * 2
+    assert "restarted" in detail.attempts[0].message
+    text = await text_of(await gateway.client.get(f"/admin/tasks/{task['taskId']}"))
+    assert "unheard" not in text
+    order = [
+        "Attempt 1 begun",
+        "Attempt 1 broken off",
+        "Attempt 1 begun again",
+        "Attempt 1 failed",
+        "503 too busy",
+        "Attempt 2 begun",
+        "Attempt 2 failed",
+        "502 no model",
+        "Attempt 3 begun",
+        "Completed",
+    ]
+    places = [text.index(words) for words in order]
+    assert places == sorted(places)
+
+
+async def test_a_task_of_an_earlier_release_says_which_attempts_are_not_recorded(
+    gateway, desk, payer, provider
+):
+    task_id = (await bought(gateway, payer))["taskId"]
+    await gateway.services.store.write(
+        lambda db: (
+            db.execute(
+                "UPDATE tasks SET attempt = 3, begun_at = NULL, attempts = NULL WHERE id = ?",
+                (task_id,),
+            ).rowcount
+        )
+    )
+    timeline = (await find_task(desk, task_id)).timeline
+    (begun,) = [one for one in timeline if one.title == "Attempt 1 begun"]
+    assert begun.text == "No record of attempts 1, 2"
 
 
 async def test_a_refunded_sale_looks_refunded_in_list_and_detail(gateway, desk, payer, provider):

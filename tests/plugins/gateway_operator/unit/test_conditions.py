@@ -65,6 +65,15 @@ def find(**changes) -> list[Condition]:
     return find_conditions(attrs.evolve(FACTS, **changes))
 
 
+def test_an_endpoint_that_nothing_checks_is_urgent_and_names_the_capability():
+    problem = "no plugin declares the capability text-to-song"
+    one = attrs.evolve(ENDPOINT, problem=problem, is_account=True, is_unchecked=True)
+    found = only(endpoints=(one,))
+    assert (found.condition, found.subject, found.level) == ("unchecked", "picture", "bad")
+    assert "the capability text-to-song" in found.text
+    assert find(endpoints=(attrs.evolve(one, is_switched_off=True),)) == []
+
+
 def only(**changes) -> Condition:
     (found,) = find(**changes)
     return found

@@ -42,12 +42,12 @@ RECORDING = FileKind(
     name="recording",
     plural="recordings",
     endings=(".wav",),
-    # It measures the samples, because a header may promise any length.
+    # It measures the samples, because a header may promise any length or rate.
     read=InSandbox(function=f"{_CHILD}:measure"),
     measures=("seconds",),
     limits=(Limit(measure="seconds", least=0.2, most=600),),
-    about=" A WAV with samples of 8 or 16 bits, 0.2 to 600 seconds.",
-    note="the file is a WAV with samples of 8 or 16 bits: 0.2 to 600 seconds",
+    about=" A WAV with samples of 8 or 16 bits, 0.2 to 600 seconds of at most 48,000 samples.",
+    note="the file is a WAV with samples of 8 or 16 bits: 0.2 to 600 s of at most 48,000 samples",
     samples={".wav": SCALE},
     sample_name="scale",
 )

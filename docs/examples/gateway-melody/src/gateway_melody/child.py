@@ -14,16 +14,28 @@ _WINDOW_S = 0.1
 _QUIET = 12
 _TICKS_PER_S = 960
 _MOST_RATE = 192_000
+# A header may promise any rate, and the price is by the second. So a second has at most so many
+# samples: a higher rate makes no recording cheaper.
+_PRICED_RATE = 48_000
 _MAX_TRACKS = 100
 _NOTE_ON, _META, _TEMPO = 0x9, 0xFF, 0x51
+# A number of variable length has at most so many bytes.
+_MAX_NUMBER_BYTES = 4
 # The length of a channel message's data, by its upper four bits.
 _LENGTHS = {0x8: 2, 0x9: 2, 0xA: 2, 0xB: 2, 0xC: 1, 0xD: 1, 0xE: 2}
 
 
 def measure(_extension: str, data: bytes, _most_bytes: str) -> tuple[bytes, bytes]:
-    """Return the seconds of a WAV by its samples, and no new bytes."""
-    samples, rate = _read(data)
-    return json.dumps({"seconds": len(samples) / rate}).encode(), b""
+    """Return the seconds of a WAV by its samples, and the WAV of what was measured.
+
+    Other readers may follow another chunk or length of the same file, so the provider gets the
+    measured samples under a header that is right.
+    """
+    header, frames = _open(data)
+    seconds = len(frames) / header.sampwidth / header.nchannels
+    seconds /= min(header.framerate, _PRICED_RATE)
+    plain = _write(header, frames)
+    return json.dumps({"seconds": seconds}).encode(), b"" if plain == data else plain
 
 
 def transcribe(data: bytes) -> bytes:
@@ -58,24 +70,37 @@ def check_midi(_wanted: str, _media_type: str, data: bytes) -> tuple[bytes, byte
 
 def _read(data: bytes) -> tuple[list[int], int]:
     """Return the samples of the first channel, around 0 and scaled to 8 bits, and their rate."""
+    header, frames = _open(data)
+    if header.sampwidth == 1:
+        return [one - 128 for one in frames[:: header.nchannels]], header.framerate
+    # The upper byte of each sample of 16 bits.
+    upper = frames[1 :: 2 * header.nchannels]
+    return [one - 256 * (one > 127) for one in upper], header.framerate
+
+
+def _write(header: wave._wave_params, frames: bytes) -> bytes:
+    file = io.BytesIO()
+    with wave.open(file, "wb") as sound:
+        sound.setparams(header)
+        sound.writeframes(frames)
+    return file.getvalue()
+
+
+def _open(data: bytes) -> tuple[wave._wave_params, bytes]:
+    """Return the header of a WAV, and its frames: as many as it promises."""
     try:
         with wave.open(io.BytesIO(data)) as sound:
-            width, channels, rate = sound.getsampwidth(), sound.getnchannels(), sound.getframerate()
-            frames = sound.readframes(sound.getnframes())
-            promised = sound.getnframes() * width * channels
+            header = sound.getparams()
+            frames = sound.readframes(header.nframes)
     except (wave.Error, EOFError, struct.error, ValueError):
         raise SandboxRefusal("The recording is no WAV with plain samples.") from None
-    if width not in (1, 2) or not rate:
+    if header.sampwidth not in (1, 2) or not header.framerate:
         raise SandboxRefusal("The recording has no samples of 8 or 16 bits.")
-    if rate > _MOST_RATE:
-        # The price is by the second, and the work by the sample.
+    if header.framerate > _MOST_RATE:
         raise SandboxRefusal(f"The recording has more than {_MOST_RATE:,} samples a second.")
-    if len(frames) < promised:
+    if len(frames) < header.nframes * header.sampwidth * header.nchannels:
         raise SandboxRefusal("The recording is cut off: its header promises more samples.")
-    if width == 1:
-        return [one - 128 for one in frames[::channels]], rate
-    # The upper byte of each sample of 16 bits.
-    return [one - 256 * (one > 127) for one in frames[1 :: 2 * channels]], rate
+    return header, frames
 
 
 def _note_of(window: list[int], rate: int) -> int:
@@ -121,6 +146,8 @@ def _read_track(data: bytes, tempo: int) -> tuple[int, int, int]:
         if status >= 0xF0:
             kind = data[at] if status == _META else 0
             size, at = _read_variable(data, at + (status == _META))
+            if kind == _TEMPO and ticks:
+                raise SandboxRefusal("its tempo changes, so its length is not known")
             if kind == _TEMPO:
                 tempo = int.from_bytes(data[at : at + 3])
         else:
@@ -132,8 +159,9 @@ def _read_track(data: bytes, tempo: int) -> tuple[int, int, int]:
 
 def _read_variable(data: bytes, at: int) -> tuple[int, int]:
     number = 0
-    while True:
+    for _ in range(_MAX_NUMBER_BYTES):
         number = number << 7 | data[at] & 0x7F
         at += 1
         if not data[at - 1] & 0x80:
             return number, at
+    raise SandboxRefusal("it has a number of more than four bytes")
