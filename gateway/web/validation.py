@@ -136,7 +136,8 @@ async def check_request(
     order = _Order(bought=registered, maker=maker or registered)
     if order.reads_files or order.maker.upstream.validating:
         generation = await _check_by_provider(gateway, generation, order, address)
-    if (registered.fallback or registered).endpoint.slug != order.maker.endpoint.slug:
+    now = gateway.catalog[endpoint.slug]
+    if (now.fallback or now).endpoint.slug != order.maker.endpoint.slug:
         # The provider that makes it now has not checked the request.
         raise ExecutionError("This endpoint's provider has just changed. Try again.")
     if body.callback_url is None:

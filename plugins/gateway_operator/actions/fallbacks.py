@@ -12,6 +12,7 @@ from gateway_operator.actions.endpoints import find_endpoint
 from gateway_operator.audit_log import Actor, AlreadyDone, NewAction
 from gateway_operator.desk.desk import Desk
 from gateway_operator.desk.fallbacks import find_doubts
+from gateway_operator.desk.wording import sentence
 from gateway_operator.sql import fallbacks
 
 
@@ -35,6 +36,7 @@ async def preview_fallback(desk: Desk, slug: str) -> FallbackPreview:
         one
         for one in desk.catalog.everything()
         if desk.catalog.is_enabled(one.endpoint.slug)
+        and not one.unchecked
         and find_misfit(registered.endpoint, one.endpoint) is None
     ]
     return FallbackPreview(
@@ -88,5 +90,7 @@ def _check_fits(desk: Desk, bought: Registered, maker: Registered) -> None:
     slug, fallback = bought.endpoint.slug, maker.endpoint.slug
     if not desk.catalog.is_enabled(fallback):
         raise WrongValue(f"{fallback} is switched off or retired. Choose an endpoint that is sold.")
+    if maker.unchecked:
+        raise WrongValue(f"{fallback} is off sale: {sentence(maker.unchecked)}")
     if problem := find_misfit(bought.endpoint, maker.endpoint):
         raise WrongValue(f"{fallback} cannot make every order of {slug}: {problem}.")

@@ -184,7 +184,9 @@ def _fallback_used(facts: Facts, _: Thresholds) -> Iterator[Condition]:
 
 def _fallback_unusable(facts: Facts, _: Thresholds) -> Iterator[Condition]:
     for one in facts.endpoints:
-        if one.fallback is None or not one.fallback_problem or one.is_switched_off:
+        # What nothing checks is off sale whatever its vendor does.
+        is_off = one.is_switched_off or one.is_unchecked
+        if one.fallback is None or not one.fallback_problem or is_off:
             continue
         yield Condition(
             condition="fallback_unusable",

@@ -52,6 +52,8 @@ def _find_problem(catalog: Catalog, one: Registered, chosen: str) -> str:
         return "no plugin registers it"
     if not catalog.is_enabled(chosen):
         return "it is switched off or retired"
+    if maker.unchecked:
+        return "nothing checks its results"
     if misfit := find_misfit(one.endpoint, maker.endpoint):
         return misfit
     return "" if maker.works else "it is off sale itself"

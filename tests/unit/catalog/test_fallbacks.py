@@ -5,7 +5,7 @@ import datetime as dt
 import attrs
 import pytest
 
-from gateway import Choice
+from gateway import Capability, Choice
 from gateway.catalog.catalog import Catalog
 from gateway.catalog.fallbacks import fill_defaults, find_misfit, has_unknown_cost, name_fallback
 from gateway.contracts.store import EndpointChange
@@ -288,3 +288,45 @@ def test_a_fallback_that_no_longer_fits_sells_nothing(catalog):
     dear = EndpointChange(changed_at=2.0, fallback="third", cost_micros=20_001)
     change(catalog, second=dear)
     assert "first" not in sold(catalog)
+
+
+def songs(clock, *undeclared):
+    """Sell a song by two vendors; each is the other's fallback."""
+    made, song = Catalog({}, now=clock), Capability(name="text-to-song")
+    made.declare(song, "plugin of songs")
+    for slug in ("first", "second"):
+        declared = None if slug in undeclared else song
+        one = attrs.evolve(SPARE, slug=slug, cost_micros=1, capability=song.name, declared=declared)
+        made.register(one, ScriptedProvider(), f"plugin of {slug}")
+    changes = {"first": "second", "second": "first"}
+    made.change(
+        {slug: EndpointChange(changed_at=1.0, fallback=other) for slug, other in changes.items()}
+    )
+    return made
+
+
+@pytest.mark.parametrize("failing", ["first", "second"])
+@pytest.mark.parametrize("undeclared", ["first", "second"])
+def test_an_undeclared_endpoint_sells_nothing_and_is_no_fallback(clock, undeclared, failing):
+    catalog = songs(clock, undeclared)
+    other = {"first": "second", "second": "first"}
+    assert list(sold(catalog)) == [other[undeclared]]
+    fail(catalog, failing)
+    assert not catalog[undeclared].sells_now
+    assert catalog[undeclared].fallback is None
+    works = failing == undeclared
+    assert list(sold(catalog)) == ([other[undeclared]] if works else [])
+
+
+def test_a_capability_that_nothing_can_check_ends_the_sale_by_a_fallback_until_it_can(clock):
+    catalog = songs(clock)
+    fail(catalog, "first")
+    assert list(sold(catalog)) == ["first", "second"]
+    catalog.note_unchecked("text-to-song", "its functions cannot be loaded")
+    assert sold(catalog) == {}
+    assert catalog["first"].maker is catalog["second"].maker is None
+    catalog.note_unchecked("text-to-song", "")
+    assert catalog["first"].maker is catalog["second"]
+    catalog.withdraw("plugin of songs")
+    assert sold(catalog) == {}
+    assert catalog["first"].maker is None

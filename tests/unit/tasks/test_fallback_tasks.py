@@ -9,9 +9,10 @@ from gateway import AccountProblem, Choice, GenerationRequest, Transient
 from gateway.catalog.fallbacks import fill_defaults
 from gateway.contracts.store import EndpointChange
 from gateway.domain import PaymentState
+from gateway.store.rows import attempts_of
 from gateway_testing.facts import ENDPOINT
 from tests.patience import until
-from tests.unit.tasks.engine_shop import PICTURE, JobApi, PlainApi, opened
+from tests.unit.tasks.engine_shop import PAPER, PICTURE, JobApi, PlainApi, opened
 
 SPARE = attrs.evolve(ENDPOINT, slug="spare", model="model of spare", cost_micros=7_000)
 
@@ -57,6 +58,8 @@ async def test_failures_of_the_fallback_count_for_it_and_end_as_a_refund_of_the_
         task = await shop.ended(await shop.accept(maker=SPARE))
         assert not shop.circuit._failures
         assert shop.catalog["spare"].upstream.circuit._failures == 4
+        tries = attempts_of((await shop.row(task.id))["attempts"])
+        assert [(one.number, one.outcome) for one in tries] == [(n, "failed") for n in (1, 2, 3)]
     assert (task.status, task.slug, task.attempt) == ("failed", "picture", 4)
     assert task.payment.state is PaymentState.REFUND_DUE
     assert task.refund.amount_units == task.payment.paid_units
@@ -111,3 +114,26 @@ async def test_a_node_leases_only_the_makers_tasks(tmp_path, clock, known):
         await shop.accept(maker=SPARE)
         found = await shop.store.queue.lease(1, lease_s=60, now=clock(), known=[known])
     assert [lease.slug for lease in found] == (["spare"] if known == "spare" else [])
+
+
+async def test_a_maker_whose_results_nothing_checks_makes_nothing_and_the_price_is_owed(
+    tmp_path, clock
+):
+    sold = attrs.evolve(ENDPOINT, slug="sold", capability="text-to-song")
+    maker = attrs.evolve(SPARE, capability=sold.capability)
+    own, spare = PlainApi(), PlainApi(PICTURE)
+    async with opened(tmp_path, own, clock, start=False, unknown_seen_s=0.0) as shop:
+        for endpoint, api in ((sold, own), (maker, spare)):
+            shop.catalog.register(endpoint, api, f"test of {endpoint.slug}")
+        task_id = await shop.accept(sold, maker=maker)
+        shop.pool.start()
+        await shop.ended(await shop.accept(PAPER))
+        (condition,) = await shop.pool.find_conditions()
+        assert "cannot check their results: spare" in condition.text
+        clock.offset_s += 6.1 * 3600
+        await shop.pool.fail_unknown()
+        await shop.pool.fail_unknown()
+        task = await shop.ended(task_id)
+    assert (task.slug, task.made_by, task.details) == ("sold", "spare", "provider_error")
+    assert task.refund.amount_units == task.payment.paid_units
+    assert (len(own.submits), spare.submits) == (1, [])

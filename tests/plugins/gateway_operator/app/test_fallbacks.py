@@ -7,8 +7,12 @@ import attrs
 import pytest
 
 from gateway import GenerationRequest, Transient, hookimpl
+from gateway.contracts.store import EndpointChange
 from gateway.errors import ExecutionError
+from gateway.web.bodies import GenerationBody
+from gateway.web.validation import check_request
 from gateway_operator.desk.facts import read_facts
+from gateway_operator.desk.fallbacks import describe_fallback
 from gateway_operator.state import operator_of
 from tests.conftest import ScriptedProvider, buy, nothing_charged, running
 from tests.plugins.gateway_operator.app.operator import RIGHT, actions_of, log_in, post, text_of
@@ -24,6 +28,8 @@ class SparePlugin:
 
     __name__ = "spare-plugin"
     cost_micros: int | None = 15_000
+    # A capability that no plugin declares, to sell two more endpoints with; empty: none.
+    undeclared = ""
 
     def __init__(self):
         self.provider = ScriptedProvider()
@@ -43,6 +49,10 @@ class SparePlugin:
                     cost_micros=self.cost_micros,
                 )
                 register(spare, self.provider)
+                for slug in ("song", "song-spare") if self.undeclared else ():
+                    register(
+                        attrs.evolve(spare, slug=slug, capability=self.undeclared), self.provider
+                    )
 
         ScriptedPlugin(None).register_endpoints(register_spare, settings)
 
@@ -200,6 +210,37 @@ async def test_a_request_is_made_only_by_the_provider_that_has_checked_it(gatewa
     async with nothing_charged(gateway, chain):
         with pytest.raises(ExecutionError, match="just changed"):
             await services.payments.accept_x402(own, request, payer.header())
+
+
+async def test_a_fallback_that_is_chosen_while_a_request_is_checked_does_not_make_it(gateway):
+    services = gateway.services
+    seen = services.catalog["picture"]
+    fail(gateway)
+    await choose(gateway)
+    body = GenerationBody(prompt="a boat")
+    with pytest.raises(ExecutionError, match="just changed"):
+        await check_request(services, body, seen, "192.0.2.1")
+    now = services.catalog["picture"]
+    assert (await check_request(services, body, now, "192.0.2.1")).prompt == "a boat"
+
+
+async def test_an_endpoint_whose_results_nothing_checks_is_no_fallback(
+    settings, provider, spare, clock
+):
+    spare.undeclared = "text-to-song"
+    async with running(settings, provider, more=[spare], now=clock) as gateway:
+        await log_in(gateway)
+        wrong = {"fallback": "song-spare", "password": RIGHT}
+        answer = await post(gateway, "/admin/endpoints/song/fallback", **wrong)
+        assert answer.status_code == 400
+        assert "No plugin declares the capability text-to-song" in await text_of(answer)
+        words, _ = await ask(gateway, "/admin/endpoints/song/fallback")
+        assert "No endpoint can make every order of this one." in words
+        catalog = gateway.services.catalog
+        one = attrs.evolve(
+            catalog["song"], change=EndpointChange(changed_at=1.0, fallback="song-spare")
+        )
+        assert describe_fallback(catalog, one).problem == "nothing checks its results"
 
 
 async def test_nothing_is_sold_while_both_fail(gateway, payer, chain):

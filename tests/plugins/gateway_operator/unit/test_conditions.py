@@ -72,6 +72,9 @@ def test_an_endpoint_that_nothing_checks_is_urgent_and_names_the_capability():
     assert (found.condition, found.subject, found.level) == ("unchecked", "picture", "bad")
     assert "the capability text-to-song" in found.text
     assert find(endpoints=(attrs.evolve(one, is_switched_off=True),)) == []
+    # Its fallback has the same capability, so that is one condition of each, not two.
+    lent = attrs.evolve(one, fallback="spare", fallback_problem="nothing checks its results")
+    assert only(endpoints=(lent,)).key == "unchecked:picture"
 
 
 def only(**changes) -> Condition:
