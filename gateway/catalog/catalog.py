@@ -295,15 +295,12 @@ class Catalog:
                     known[slug] = attrs.evolve(one, unchecked=problem)
         self._cache.clear()
 
-    def checked_slugs(self) -> list[str]:
-        """Return the slug of every registered endpoint whose results this node can check."""
-        return [slug for slug, one in self._registered.items() if not one.unchecked]
-
     def runnable_slugs(self) -> list[str]:
-        """Return the slug of every registered endpoint whose paid tasks this node can run now."""
-        unproven, known = self.unproven, self._registered
+        """Return the slug of every registered endpoint whose results this node can check now."""
         return [
-            slug for slug in self.checked_slugs() if known[slug].endpoint.capability not in unproven
+            slug
+            for slug, one in self._registered.items()
+            if not one.unchecked and one.endpoint.capability not in self.unproven
         ]
 
     def switched_off_slugs(self) -> list[str]:

@@ -19,10 +19,9 @@ from gateway.domain.units import PAGE, Unit, UnitPrice
 
 # After Base64 decoding. Spec §8: "about 7.5 MB".
 MAX_FILE_BYTES = 7_500_000
-# Of one result; the bytes are those of all outputs and the text together.
+# Of one result. Checks in the sandbox count the outputs, deliveries also the text.
 MAX_OUTPUTS = 16
 MAX_RESULT_BYTES = 128_000_000
-
 # Spec §8.
 MAX_PROMPT_CHARS = 10_000
 MAX_FILE_NAME_CHARS = 255
@@ -30,13 +29,10 @@ MAX_FILE_NAME_CHARS = 255
 # Patterns for whole strings. A smart account's signature may have several hundred bytes.
 TX_HASH = "0x[0-9a-fA-F]{64}"
 PAYER_SIGNATURE = "0x([0-9a-fA-F]{2}){1,4096}"
-
-# Of a callback URL.
-MAX_CALLBACK_CHARS = 2_048
+MAX_CALLBACK_CHARS = 2_048  # of a URL
 
 _SLUG = re.compile(r"[a-z0-9]+(?:[-._][a-z0-9]+)*")
 _MAX_SLUG_CHARS = 100
-# The rule of `is_slug`, for messages.
 SLUG_RULE = f"a slug is at most {_MAX_SLUG_CHARS} of a-z and 0-9, with -, . or _ between"
 
 # The time in seconds for which the price of a 402 stays valid: x402's `maxTimeoutSeconds`.

@@ -388,10 +388,14 @@ class PluginManager:
     def settler(self, context: PluginContext) -> Settler:
         """Return the settler that `GATEWAY_SETTLEMENT` names."""
         hook, claims = "register_settlers", lambda name, _: (f"Settler {name}",)
-        found = self._take_once(hook, settler_offer, claims, context=context)
-        offered = {name: (plugin, factory) for plugin, (name, factory) in found}
+        found = list(self._take_once(hook, settler_offer, claims, context=context))
+        offered = {
+            name: (plugin, factory)
+            for plugin, (name, factory) in found
+            if not self._is_left_out(plugin)
+        }
         name = context.settings.settlement
-        if name not in offered or self._is_left_out(offered[name][0]):
+        if name not in offered:
             raise SettingsError(
                 f"GATEWAY_SETTLEMENT is {name!r}, but must be one of {', '.join(sorted(offered))}."
             )

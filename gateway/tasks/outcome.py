@@ -193,7 +193,7 @@ class Outcome:
                 costs_attempt=True,
                 keeps_mark=True,
                 details=FailureReason.PROVIDER_ERROR,
-                reason=self._reason,
+                reason=self._kept_reason,
             )
         elif is_marked:
             await self.fail_uncertain()
@@ -257,6 +257,10 @@ class Outcome:
         doubled_s: float = timing.backoff_s * 2 ** (self.lease.attempt - 1)
         return min(doubled_s, timing.max_backoff_s) * random.uniform(0.5, 1.0)  # noqa: S311 - jitter
 
+    @property
+    def _kept_reason(self) -> str | None:
+        return None if self._reason is None else self._reason[:_MAX_REASON_CHARS]
+
     async def _reschedule(
         self, delay_s: float, *, costs_attempt: bool, details: FailureReason | None = None
     ) -> None:
@@ -266,7 +270,7 @@ class Outcome:
             now=self.resources.now(),
             costs_attempt=costs_attempt,
             details=details,
-            reason=self._reason[:_MAX_REASON_CHARS] if self._reason is not None else None,
+            reason=self._kept_reason,
         )
         _log.info("task.retry_scheduled", task=self.lease.task_id, delay_s=round(delay_s, 1))
 

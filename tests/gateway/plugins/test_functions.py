@@ -54,7 +54,6 @@ async def test_one_that_loads_is_sold_and_not_imported_here(module):
     catalog, functions = sold(capability())
     await functions.begin()
     assert catalog.runnable_slugs() == [ENDPOINT.slug]
-    assert catalog.checked_slugs() == ["song", ENDPOINT.slug]
     await functions.ensure(catalog["song"].endpoint)
     assert catalog.runnable_slugs() == ["song", ENDPOINT.slug]
     assert catalog["song"].sells_now
@@ -80,7 +79,7 @@ async def test_one_that_does_not_is_off_sale_with_its_reason(module, functions, 
     assert not catalog["song"].sells_now
     assert words in catalog["song"].unchecked
     # Its tasks wait for a node that checks them; others go on.
-    assert catalog.checked_slugs() == catalog.runnable_slugs() == [ENDPOINT.slug]
+    assert catalog.runnable_slugs() == [ENDPOINT.slug]
     catalog.change({})
     assert not catalog["song"].sells_now
     with pytest.raises(ExecutionError, match="cannot be checked"):
@@ -105,6 +104,8 @@ async def test_a_process_that_does_not_start_is_no_fault_of_the_function(module,
         raise SandboxLost("no process", has_begun=False)
 
     monkeypatch.setattr(Sandbox, "load", lost)
+    # However slow the machine is.
+    monkeypatch.setattr("gateway.catalog.functions._UNKNOWN_S", 3600.0)
     catalog, found = sold(capability())
     await found.begin()
     for _ in range(9):

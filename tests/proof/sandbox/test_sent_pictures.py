@@ -1,5 +1,6 @@
 """The picture that an unpaid client sends: decoded within bounds, or refused."""
 
+import contextlib
 import io
 import struct
 import sys
@@ -147,10 +148,10 @@ async def test_a_jpeg_that_takes_minutes_is_stopped_after_seconds(pictures):
     # A busy machine gives it these seconds of CPU time late, but within five minutes.
     sandbox = pictures._sandbox
     patient = attrs.evolve(sandbox.limits, cpu_s=2, wall_s=300)
-    pictures = SentPictures(Sandbox(function=sandbox.function, warm=sandbox.warm, limits=patient))
-    sentence = await refusal(pictures, "a.jpg", endless_scans())
+    own = Sandbox(function=sandbox.function, warm=sandbox.warm, limits=patient)
+    with contextlib.closing(SentPictures(own)) as checking:
+        sentence = await refusal(checking, "a.jpg", endless_scans())
     assert sentence == "The picture cannot be decoded: it takes too much time."
-    pictures.close()
 
 
 async def test_a_machine_that_cannot_check_says_so(monkeypatch):
