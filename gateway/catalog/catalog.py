@@ -9,9 +9,9 @@ from typing import TypeVar, cast
 import attrs
 
 from gateway.catalog.circuit_breaker import CircuitBreaker
-from gateway.catalog.fallbacks import find_misfit, name_fallback
+from gateway.catalog.fallbacks import find_misfit
 from gateway.catalog.pricing import apply_change, apply_override, at_price, check_losses
-from gateway.catalog.registered import Registered, mark_undeclared
+from gateway.catalog.registered import Registered, Spare, mark_undeclared
 from gateway.catalog.upstream import CLOSE_S, Upstream
 from gateway.contracts import Clock, Provider
 from gateway.contracts.store import EndpointChange
@@ -155,25 +155,24 @@ class Catalog:
 
     def _apply_change(self, configured: Registered, change: EndpointChange) -> Registered:
         endpoint, one = apply_change(configured.endpoint, change), configured.endpoint
-        named = self._configured.get(change.fallback or "")
         return attrs.evolve(
             configured,
-            endpoint=endpoint if named is None else name_fallback(endpoint, named.endpoint),
+            endpoint=endpoint,
             is_cost_set=configured.is_cost_set or change.cost_micros is not None,
             change=change,
             earlier=tuple((at_price(one, old), old.good_until) for old in change.earlier_prices),
-            find_fallback=functools.partial(self._find_fallback, endpoint, change.fallback or ""),
+            find_spare=functools.partial(self._find_spare, endpoint, change.fallback or ""),
         )
 
-    def _find_fallback(self, bought: Endpoint, chosen: str) -> Registered | None:
-        """Return an endpoint's fallback if it works and fits. Its own fallback is not followed."""
-        return self.cached(f"maker of {bought.slug}", lambda: self._seek_maker(bought, chosen))
+    def _find_spare(self, bought: Endpoint, chosen: str) -> Spare | None:
+        """Return an endpoint's fallback if it fits and is checked. Its own one is not followed."""
+        return self.cached(f"spare of {bought.slug}", lambda: self._seek_spare(bought, chosen))
 
-    def _seek_maker(self, bought: Endpoint, chosen: str) -> Registered | None:
+    def _seek_spare(self, bought: Endpoint, chosen: str) -> Spare | None:
         maker = self._registered.get(chosen)
-        if maker is None or not self.is_enabled(chosen) or not maker.works:
+        if maker is None or not self.is_enabled(chosen) or maker.obstacle:
             return None
-        return None if find_misfit(bought, maker.endpoint) else maker
+        return None if find_misfit(bought, maker.endpoint) else Spare(maker)
 
     def allows_loss(self, slug: str) -> bool:
         """Whether the settings file allows an endpoint to be sold below cost."""
@@ -214,9 +213,9 @@ class Catalog:
         return self._registered.get(slug)
 
     def find_endpoint(self, slug: str) -> Endpoint | None:
-        """Return an endpoint by slug, or None if it is unknown, switched off or retired."""
+        """Return an offer as buyers see it; None if it is unknown, switched off or retired."""
         registered = self._registered.get(slug) if self.is_enabled(slug) else None
-        return None if registered is None else registered.endpoint
+        return None if registered is None else registered.show(registered.endpoint)
 
     def __iter__(self) -> Iterator[Endpoint]:
         """Yield the endpoints on sale now, in the order of registration."""

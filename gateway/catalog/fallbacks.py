@@ -134,11 +134,8 @@ def _amounts(bought: Endpoint) -> list[GenerationRequest]:
 
 
 def name_fallback(bought: Endpoint, maker: Endpoint) -> Endpoint:
-    """Return an offer whose description tells buyers who makes it in an outage.
-
-    Always, since the maker may change between a 402 and its payment.
-    """
-    sentence = f"In an outage of its provider, {maker.model} by {maker.provider} makes it."
+    """Return an offer whose description tells buyers who may make it in an outage."""
+    sentence = f"In an outage of its provider, {maker.model} by {maker.provider} may make it."
     texts = [bought.description.strip() or bought.title, sentence]
     # A 402 cuts the end of a long description off.
     is_long = len(json.dumps(texts)) > _MAX_LISTED_CHARS

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import attrs
 
 from gateway.catalog.circuit_breaker import CircuitBreaker
+from gateway.catalog.fallbacks import name_fallback
 from gateway.catalog.upstream import Upstream
 from gateway.contracts.store import EndpointChange
 from gateway.domain import PAGE, Endpoint, FileKind
@@ -13,6 +14,23 @@ from gateway.errors import AccountProblem
 
 # How long a model that its vendor refused is off sale before one buyer's task tries it again.
 _MODEL_PAUSE_S = 6 * 3600.0
+
+
+@attrs.define(eq=False)
+class Spare:
+    """The endpoint that may make another one's orders in an outage, whether it works now or not."""
+
+    registered: "Registered"
+    # The last offer that was shown, its maker, and how it was shown.
+    _shown: tuple[Endpoint, Endpoint, Endpoint] | None = None
+
+    def show(self, offer: Endpoint, maker: Endpoint) -> Endpoint:
+        """Return an offer for buyers, with its maker and with what happens in an outage."""
+        if self._shown is None or self._shown[0] is not offer or self._shown[1] is not maker:
+            named = name_fallback(offer, self.registered.endpoint)
+            shown = attrs.evolve(named, model=maker.model, provider=maker.provider)
+            self._shown = (offer, maker, shown)
+        return self._shown[2]
 
 
 @attrs.frozen
@@ -36,10 +54,8 @@ class Registered:
     # Why nothing checks its files and results here. It is not sold, and its paid tasks wait for a
     # node that checks them. Empty: all is checked.
     unchecked: str = ""
-    # Returns its fallback if that can make its orders now.
-    find_fallback: "Callable[[], Registered | None]" = attrs.field(
-        default=lambda: None, eq=False, repr=False
-    )
+    # Returns its fallback unless that cannot make its orders, whatever the vendors do.
+    find_spare: Callable[[], Spare | None] = attrs.field(default=lambda: None, eq=False, repr=False)
 
     @property
     def is_paused(self) -> bool:
@@ -72,7 +88,10 @@ class Registered:
             return self
         if self.obstacle or self.is_paused:
             return None
-        return self.find_fallback() or (self if self.works else None)
+        spare = self.find_spare()
+        if spare is not None and spare.registered.works:
+            return spare.registered
+        return self if self.works else None
 
     @property
     def fallback(self) -> "Registered | None":
@@ -81,12 +100,12 @@ class Registered:
         return None if maker is self else maker
 
     def show(self, offer: Endpoint) -> Endpoint:
-        """Return an offer for buyers, with the model and provider that make the next order."""
-        maker = self.fallback
-        if maker is None:
-            return offer
-        made = maker.endpoint
-        return attrs.evolve(offer, model=made.model, provider=made.provider)
+        """Return an offer for buyers: who makes the next order, and who may in an outage.
+
+        Both, since the maker may change between a 402 and its payment.
+        """
+        spare = self.find_spare()
+        return offer if spare is None else spare.show(offer, (self.fallback or self).endpoint)
 
     @property
     def obstacle(self) -> str:
