@@ -65,14 +65,21 @@ def reached_price(quote: Quote, units: int) -> int:
 
 
 def covers_cost(quote: Quote, request: GenerationRequest, units: int) -> bool:
-    """Whether an earlier price covers the known cost of the fallback that makes the order, if any.
+    """Whether these units cover the known cost of the fallback that makes the order, if any.
 
-    Only for money that is not taken yet: a transfer that was sent at an earlier price buys.
+    Only for earlier prices, and money that is not taken yet: a transfer that was sent buys.
     """
     if quote.maker is None:
         return True
     cost_micros = quote.maker.cost_of(fill_defaults(request, quote.maker))
     return cost_micros is None or cost_micros <= units
+
+
+def payable_price(quote: Quote, request: GenerationRequest, units: int) -> int:
+    """Return the price that `units` would pay, if they are not taken yet: see `covers_cost`."""
+    price_units = reached_price(quote, units)
+    is_covered = price_units == quote.price_units or covers_cost(quote, request, units)
+    return price_units if is_covered else quote.price_units
 
 
 def say_uncharged(refusal: GatewayError) -> GatewayError:

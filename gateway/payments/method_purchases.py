@@ -31,8 +31,8 @@ from gateway.payments.accept import (
     Acceptance,
     Accepted,
     bind_new_task,
+    payable_price,
     payer_key_hash,
-    reached_price,
     receipt_of,
 )
 from gateway.payments.exposure import Exposure
@@ -269,7 +269,7 @@ class MethodPurchases(Acceptance):
         return None
 
     def _begin_purchase(self, paid: _Paid, quote: Quote, request: GenerationRequest) -> _Purchase:
-        price_units = reached_price(quote, paid.proof.value_units)
+        price_units = payable_price(quote, request, paid.proof.value_units)
         fingerprint, sent_hash = request.fingerprint(quote.endpoint.slug), paid.sent.sent_hash
         new = self._new_task(quote, request, price_units, fingerprint, sent_hash)
         return _Purchase(

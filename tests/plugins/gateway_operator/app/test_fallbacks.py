@@ -15,6 +15,7 @@ from gateway_operator.desk.facts import read_facts
 from gateway_operator.desk.fallbacks import describe_fallback
 from gateway_operator.state import operator_of
 from tests.conftest import ScriptedProvider, buy, nothing_charged, running
+from tests.gateway.methods.tickets import TicketPlugin, Tickets, bought, refused
 from tests.plugins.gateway_operator.app.operator import RIGHT, actions_of, log_in, post, text_of
 from tests.plugins.gateway_operator.app.test_api import post as post_to_api
 from tests.plugins.gateway_operator.app.test_api import token_of
@@ -287,6 +288,24 @@ async def test_an_earlier_price_below_the_fallbacks_cost_takes_no_signature(
     assert answer.status_code == 200
     await gateway.wait((await answer.get_json())["taskId"])
     assert len(spare.provider.requests) == 1
+
+
+async def test_a_proof_below_the_fallbacks_cost_is_not_taken_at_an_earlier_price(
+    settings, provider, spare, clock
+):
+    tickets = Tickets()
+    plugins = [spare, TicketPlugin(tickets)]
+    async with running(settings, provider, more=plugins, now=clock) as gateway:
+        await log_in(gateway)
+        await choose(gateway)
+        for price in ("0.014", "0.02"):
+            _, fields = await ask(gateway, f"{PATH}/price/ask", price=price)
+            await post(gateway, f"{PATH}/price", **fields, reason="a try")
+        fail(gateway)
+        assert await refused(gateway, "a:14000") == "insufficient_funds"
+        assert tickets.asked == []
+        task = await gateway.wait(await bought(gateway, "b:15000"))
+        assert (task["model"], task["payment"]["amount"]) == ("other-1", 0.015)
 
 
 async def test_a_pause_of_the_endpoint_stops_its_sales_whatever_the_fallback(gateway, payer, chain):
