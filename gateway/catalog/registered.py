@@ -1,7 +1,7 @@
 """One registered endpoint: its provider, the operator's changes, and why it is not sold."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import attrs
 
@@ -84,7 +84,7 @@ class Registered:
         A fallback only replaces the vendor: an obstacle or a pause stops it too. While one order is
         the vendor's trial, the fallback makes the others: if it fails, they would all be refunds.
         """
-        if self.works and not (self.circuit.is_blocked or self.upstream.is_blocked):
+        if self.works and not self._is_tried:
             return self
         if self.obstacle or self.is_paused:
             return None
@@ -92,6 +92,30 @@ class Registered:
         if spare is not None and spare.registered.works:
             return spare.registered
         return self if self.works else None
+
+    @property
+    def _circuits(self) -> tuple[CircuitBreaker, CircuitBreaker]:
+        return self.upstream.circuit, self.circuit
+
+    @property
+    def _is_tried(self) -> bool:
+        """Whether an order is the vendor's or the model's trial, from its sale to its end."""
+        is_submitted = self.circuit.is_blocked or self.upstream.is_blocked
+        return is_submitted or any(circuit.is_tried for circuit in self._circuits)
+
+    def begin_trial(self, task_id: str) -> None:
+        """Note an order that this endpoint makes: if it is on trial, the order tries it."""
+        for circuit in self._circuits:
+            circuit.begin_trial(task_id)
+
+    def is_tried_by(self, task_id: str) -> bool:
+        """Whether this task was sold as the trial."""
+        return any(circuit.is_tried_by(task_id) for circuit in self._circuits)
+
+    @property
+    def changes_at(self) -> Sequence[float]:
+        """The times at which its offer may change without an event, in Unix seconds."""
+        return self.endpoint.retires_at, *(circuit.trial_until for circuit in self._circuits)
 
     @property
     def fallback(self) -> "Registered | None":
@@ -134,8 +158,7 @@ class Registered:
     @property
     def open_circuit(self) -> CircuitBreaker | None:
         """The open circuit that takes it off sale, the vendor's first; None while it works."""
-        both = (self.upstream.circuit, self.circuit)
-        return next((circuit for circuit in both if circuit.is_open), None)
+        return next((circuit for circuit in self._circuits if circuit.is_open), None)
 
     @property
     def wait_s(self) -> float:
@@ -149,7 +172,7 @@ class Registered:
         endpoint's timeout.
         """
         most_s = min(max_outage_s, self.endpoint.timeout_s)
-        for circuit in (self.upstream.circuit, self.circuit):
+        for circuit in self._circuits:
             if circuit.is_open and (circuit.is_account or circuit.open_s > most_s):
                 return circuit
         return None

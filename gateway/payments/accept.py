@@ -101,13 +101,6 @@ def say_uncharged(refusal: GatewayError) -> GatewayError:
     return told
 
 
-def bind_new_task(new: NewTask) -> None:
-    """Add the task to the log lines of this purchase."""
-    structlog.contextvars.bind_contextvars(
-        task=new.id, slug=new.endpoint.slug, provider=new.endpoint.provider
-    )
-
-
 def payer_key_hash(payer: str, idempotency_key: str | None) -> str | None:
     """Return the hash that the store keeps for a payer's Idempotency-Key.
 
@@ -131,6 +124,9 @@ class Acceptance:
     # Raises `ExecutionError` if the endpoint with this slug cannot be sold now, or would not be
     # made by the endpoint with the second slug, which has checked the request.
     check_serving: Callable[[str, str], None]
+    # Notes an order just before its payment is stored, by the slugs of the bought endpoint and its
+    # maker, and the task. Raises `ExecutionError` if another endpoint makes it by now.
+    begin_sale: Callable[[str, str, str], None]
     # Raises if the operator's wallet must not be paid.
     check_wallet: Callable[[], Awaitable[None]]
     # Concurrent purchases share one search, because it takes dozens of RPC calls.
@@ -205,6 +201,13 @@ class Acceptance:
     def _check_sells(self, quote: Quote) -> None:
         """Raise `ExecutionError` if a quote cannot be sold now, as it was checked."""
         self.check_serving(quote.endpoint.slug, (quote.maker or quote.endpoint).slug)
+
+    def _begin_sale(self, new: NewTask) -> None:
+        """Add the task to the log lines of this purchase, and check its maker a last time."""
+        structlog.contextvars.bind_contextvars(
+            task=new.id, slug=new.endpoint.slug, provider=new.endpoint.provider
+        )
+        self.begin_sale(new.endpoint.slug, (new.maker or new.endpoint).slug, new.id)
 
     async def cutoff_block(self) -> int:
         """Return the number of the last block that may be older than the database.

@@ -21,7 +21,6 @@ from gateway.errors import ExecutionError, InvalidPayment, StoreUnavailable, TxN
 from gateway.payments.accept import (
     Acceptance,
     Accepted,
-    bind_new_task,
     reached_price,
 )
 from gateway.payments.sent import SentRequest
@@ -188,7 +187,7 @@ class DirectPayments(Acceptance):
         *,
         is_proven: bool,
     ) -> Task:
-        bind_new_task(new)
+        self._begin_sale(new)
         task = await self._repeat_while_unknown(
             partial(
                 self.store.accept_direct,

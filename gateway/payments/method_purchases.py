@@ -30,7 +30,6 @@ from gateway.errors import ExecutionError, PaymentRequired
 from gateway.payments.accept import (
     Acceptance,
     Accepted,
-    bind_new_task,
     payable_price,
     payer_key_hash,
     receipt_of,
@@ -353,7 +352,7 @@ class MethodPurchases(Acceptance):
 
     async def _reserve_and_ask(self, purchase: _Purchase) -> Task | None:
         """Reserve payment and task, then start to settle; None if the claim was taken."""
-        bind_new_task(purchase.new)
+        self._begin_sale(purchase.new)
         reserved = await self.store.methods.reserve(
             purchase.new,
             purchase.method.name,

@@ -28,7 +28,6 @@ from gateway.errors import PaymentRequired, ValidationError
 from gateway.payments.accept import (
     Acceptance,
     Accepted,
-    bind_new_task,
     covers_cost,
     payer_key_hash,
     receipt_of,
@@ -318,7 +317,7 @@ class X402Payments(Acceptance):
         self, purchase: _Purchase, search_from: int, limits: ReserveLimits
     ) -> Task | None:
         """Reserve payment and task, then start to settle; None if the claim was taken."""
-        bind_new_task(purchase.new)
+        self._begin_sale(purchase.new)
         reserved = await self.store.reserve(
             purchase.new, purchase.signed, purchase.claim, search_from, purchase.key_hash, limits
         )

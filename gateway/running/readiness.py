@@ -5,6 +5,7 @@ import time
 import attrs
 
 from gateway.catalog.catalog import Catalog
+from gateway.catalog.registered import Registered
 from gateway.errors import ExecutionError, NoWorkers, Restarting, WrongNode
 from gateway.settings import Settings
 from gateway.store import SqlStore
@@ -58,13 +59,21 @@ class Readiness:
         that one may make it. While the gateway drains, this is its subclass `Restarting`.
         """
         self.read_disk(is_fresh=True)
-        if problem := self.find_problem(slug) or self._find_problem_of_maker(slug, maker):
+        if problem := self.find_problem(slug) or _find_problem_of_maker(self.catalog[slug], maker):
             raise problem
 
-    def _find_problem_of_maker(self, slug: str, maker: str | None) -> ExecutionError | None:
-        registered = self.catalog[slug]
-        now = (registered.fallback or registered).endpoint.slug
-        return None if maker in (None, now) else ExecutionError(_CHANGED)
+    def begin_sale(self, slug: str, maker: str, task_id: str) -> None:
+        """Note an order just before its payment is stored. One order at a time tries a vendor.
+
+        Raises `ExecutionError` if the endpoint `maker` would not make it any more.
+        """
+        registered = self.catalog.find(slug)
+        if registered is None or registered.is_tried_by(task_id):
+            return
+        if problem := _find_problem_of_maker(registered, maker):
+            raise problem
+        if maker == slug:
+            registered.begin_trial(task_id)
 
     def find_problem(self, slug: str | None = None) -> ExecutionError | None:
         """Return why this machine sells nothing, or not this endpoint; None if it sells."""
@@ -90,3 +99,8 @@ class Readiness:
         if not registered.sells_now:
             return ExecutionError("This endpoint's provider does not work now. Try again later.")
         return None
+
+
+def _find_problem_of_maker(registered: Registered, maker: str | None) -> ExecutionError | None:
+    now = (registered.fallback or registered).endpoint.slug
+    return None if maker in (None, now) else ExecutionError(_CHANGED)

@@ -9,6 +9,8 @@ from gateway import Capability
 from gateway.catalog.catalog import Catalog
 from gateway.catalog.fallbacks import name_fallback
 from gateway.contracts.store import EndpointChange
+from gateway.errors import ExecutionError
+from gateway.running.readiness import Readiness
 from tests.conftest import ScriptedProvider
 from tests.unit.catalog.test_fallbacks import BOUGHT, SPARE
 
@@ -69,6 +71,59 @@ def test_one_order_tries_the_vendor_again_and_the_fallback_makes_the_others(cata
         first.succeeded()
         assert sold(catalog)["first"] == "model of first"
         assert catalog["first"].maker is catalog["first"]
+
+
+@pytest.mark.parametrize("part", ["vendor", "model"])
+def test_an_order_is_the_trial_from_its_sale_and_for_a_minute_at_most(catalog, clock, part):
+    first = catalog["first"]
+    circuit = first.upstream.circuit if part == "vendor" else first.circuit
+    first.begin_trial("before")
+    assert not first.is_tried_by("before")
+    for ended in ("submit", "time", "reopened"):
+        circuit.trip("status 401", is_account=True)
+        circuit.try_again()
+        assert sold(catalog)["first"] == "model of first"
+        first.begin_trial("task-1")
+        clock.offset_s += 30
+        first.begin_trial("task-2")
+        assert [first.is_tried_by(task) for task in ("task-1", "task-2")] == [True, False]
+        assert sold(catalog)["first"] == "model of second"
+        assert catalog["first"].maker is catalog["second"]
+        # It keeps no order from its submit.
+        assert first.wait_s == 0
+        if ended == "time":
+            clock.offset_s += 30
+        elif ended == "submit":
+            with first.upstream.slot(), first.circuit.working():
+                assert catalog["first"].maker is catalog["second"]
+        else:
+            fail(catalog, "first")
+            circuit.trip("status 401", is_account=True)
+            first.upstream.circuit.try_again()
+            first.circuit.try_again()
+        assert sold(catalog)["first"] == "model of first"
+        assert not first.is_tried_by("task-1")
+
+
+def test_the_last_check_before_the_write_sells_one_order_as_the_trial(catalog, settings):
+    ready = Readiness(settings, catalog, None)
+    fail(catalog, "first")
+    ready.begin_sale("first", "second", "task-0")
+    with pytest.raises(ExecutionError, match="just changed"):
+        ready.begin_sale("first", "first", "task-1")
+    catalog["first"].upstream.circuit.try_again()
+    with pytest.raises(ExecutionError, match="just changed"):
+        ready.begin_sale("first", "second", "task-2")
+    for _ in range(2):
+        # A write that is repeated is the same order.
+        ready.begin_sale("first", "first", "task-3")
+    with pytest.raises(ExecutionError, match="just changed"):
+        ready.begin_sale("first", "first", "task-4")
+    ready.begin_sale("first", "second", "task-4")
+    fail(catalog, "second")
+    # Without a fallback, its orders wait for the trial.
+    ready.begin_sale("first", "first", "task-5")
+    ready.begin_sale("gone", "gone", "task-6")
 
 
 def test_the_offer_always_tells_who_may_make_it_in_an_outage(catalog):

@@ -15,7 +15,7 @@ from gateway_operator.desk.facts import read_facts
 from gateway_operator.desk.fallbacks import describe_fallback
 from gateway_operator.state import operator_of
 from tests.conftest import ScriptedProvider, buy, nothing_charged, running
-from tests.gateway.methods.tickets import TicketPlugin, Tickets, bought, refused
+from tests.gateway.methods.tickets import TicketPlugin, Tickets, bought, pay, refused
 from tests.plugins.gateway_operator.app.operator import RIGHT, actions_of, log_in, post, text_of
 from tests.plugins.gateway_operator.app.test_api import post as post_to_api
 from tests.plugins.gateway_operator.app.test_api import token_of
@@ -306,6 +306,57 @@ async def test_a_proof_below_the_fallbacks_cost_is_not_taken_at_an_earlier_price
         assert tickets.asked == []
         task = await gateway.wait(await bought(gateway, "b:15000"))
         assert (task["model"], task["payment"]["amount"]) == ("other-1", 0.015)
+
+
+@pytest.mark.parametrize("flow", ["x402", "transfer", "ticket"])
+async def test_each_way_to_pay_asks_for_the_maker_just_before_it_writes(
+    settings, provider, spare, chain, payer, clock, flow
+):
+    plugins, asked = [spare, TicketPlugin(Tickets())], []
+
+    def change(*order):
+        asked.append(order)
+        raise ExecutionError("It has just changed. Try again.")
+
+    async with running(settings, provider, more=plugins, now=clock) as gateway:
+        gateway.chain = chain
+        await log_in(gateway)
+        await choose(gateway)
+        fail(gateway)
+        gateway.services.payments.begin_sale = change
+        body = {"slug": "picture", "prompt": "a boat"}
+        tx_hash = payer.transfer(20_000) if flow == "transfer" else ""
+        async with nothing_charged(gateway, chain):
+            if flow == "x402":
+                answer = await buy(gateway, payer.header())
+            elif flow == "ticket":
+                answer = await pay(gateway)
+            else:
+                sent = body | {"txHash": tx_hash}
+                answer = await gateway.client.post("/api/proxy-generate", json=sent)
+            assert answer.status_code == 500
+        (order,) = asked
+        assert order[:2] == ("picture", "spare")
+        assert "nothing was charged" in (await answer.get_json())["error"]
+
+
+async def test_one_order_tries_the_vendor_and_the_fallback_makes_the_next(
+    gateway, provider, spare, payer
+):
+    await choose(gateway)
+    fail(gateway)
+    gateway.services.catalog["picture"].upstream.circuit.try_again()
+    done = asyncio.Event()
+
+    async def hold(request, job):
+        await done.wait()
+
+    provider.script = [hold]
+    trial = (await (await buy(gateway, payer.header())).get_json())["taskId"]
+    assert (await paid_for(gateway, payer))["model"] == "other-1"
+    done.set()
+    assert (await gateway.wait(trial))["model"] == "pixel-1"
+    assert (await paid_for(gateway, payer))["model"] == "pixel-1"
 
 
 async def test_a_pause_of_the_endpoint_stops_its_sales_whatever_the_fallback(gateway, payer, chain):
