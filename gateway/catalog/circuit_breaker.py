@@ -19,7 +19,7 @@ _FIRST_PAUSE_S = 30.0
 _LONGEST_PAUSE_S = 1800.0
 # The pause doubles at most this often.
 _DOUBLINGS = 6
-# How long an order that was sold as the trial may take to its submit: its payment may never settle.
+# How long an order that was sold as the trial is waited for: its payment may never settle.
 _TRIAL_S = 60.0
 _log = structlog.get_logger()
 
@@ -82,8 +82,6 @@ class CircuitBreaker:
     def _count(self, more: int) -> None:
         self._working += more
         if self.is_on_trial:
-            if not self._working:
-                self._end_trial()
             self._on_change()
 
     def begin_trial(self, task_id: str) -> None:
@@ -98,11 +96,8 @@ class CircuitBreaker:
 
     @property
     def is_tried(self) -> bool:
-        """Whether it is on trial, and an order that has no submit yet was sold for that."""
+        """Whether it is on trial, and an order that was sold for that is not decided yet."""
         return self.is_on_trial and self._now() < self.trial_until
-
-    def _end_trial(self) -> None:
-        self._trial_task, self.trial_until = "", 0.0
 
     @property
     def is_on_trial(self) -> bool:
@@ -174,7 +169,7 @@ class CircuitBreaker:
 
     def try_again(self) -> None:
         """Sell again, on trial, after a passed probe or if the provider cannot be probed."""
-        self._end_trial()
+        self.trial_until = 0.0
         self._set_problem(None)
         self._failures = 0
         if self._slug is None:

@@ -79,7 +79,7 @@ def test_an_order_is_the_trial_from_its_sale_and_for_a_minute_at_most(catalog, c
     circuit = first.upstream.circuit if part == "vendor" else first.circuit
     first.begin_trial("before")
     assert not first.is_tried_by("before")
-    for ended in ("submit", "time", "reopened"):
+    for ended in ("success", "time", "reopened"):
         circuit.trip("status 401", is_account=True)
         circuit.try_again()
         assert sold(catalog)["first"] == "model of first"
@@ -93,9 +93,14 @@ def test_an_order_is_the_trial_from_its_sale_and_for_a_minute_at_most(catalog, c
         assert first.wait_s == 0
         if ended == "time":
             clock.offset_s += 30
-        elif ended == "submit":
-            with first.upstream.slot(), first.circuit.working():
-                assert catalog["first"].maker is catalog["second"]
+        elif ended == "success":
+            # The end of another task's job decides nothing.
+            for is_own in (False, True):
+                with first.upstream.slot(), first.circuit.working():
+                    assert catalog["first"].maker is catalog["second"]
+                    if is_own:
+                        first.succeeded()
+                assert (catalog["first"].maker is catalog["second"]) is not is_own
         else:
             fail(catalog, "first")
             circuit.trip("status 401", is_account=True)
