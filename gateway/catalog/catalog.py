@@ -1,5 +1,6 @@
 """The catalogue: endpoints by slug, with the operator's changes, provider and plugin."""
 
+import functools
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -8,8 +9,9 @@ from typing import TypeVar, cast
 import attrs
 
 from gateway.catalog.circuit_breaker import CircuitBreaker
-from gateway.catalog.pricing import apply_override, check_losses
-from gateway.catalog.registered import Registered, apply_change, mark_undeclared
+from gateway.catalog.fallbacks import find_misfit
+from gateway.catalog.pricing import apply_change, apply_override, at_price, check_losses
+from gateway.catalog.registered import Registered, Spare, mark_undeclared
 from gateway.catalog.upstream import CLOSE_S, Upstream
 from gateway.contracts import Clock, Provider
 from gateway.contracts.store import EndpointChange
@@ -57,7 +59,7 @@ class Catalog:
         self._upstreams: dict[int, Upstream] = {}
         # Of plugins that were left out; they have yet to be closed.
         self.withdrawn: list[Upstream] = []
-        # Cached results of `cached` by name, and when the next model retires (Unix seconds).
+        # Cached results of `cached` by name, and when the next offer changes (Unix seconds).
         self._cache: dict[str, object] = {}
         self._cached_until = math.inf
 
@@ -146,11 +148,31 @@ class Catalog:
         """
         for slug in self._registered:
             configured, change = self._configured[slug], changes.get(slug)
-            self._registered[slug] = (
-                configured if change is None else apply_change(configured, change)
-            )
+            changed = configured if change is None else self._apply_change(configured, change)
+            self._registered[slug] = changed
         self.changed_at = max((one.changed_at for one in changes.values()), default=None)
         self._cache.clear()
+
+    def _apply_change(self, configured: Registered, change: EndpointChange) -> Registered:
+        endpoint, one = apply_change(configured.endpoint, change), configured.endpoint
+        return attrs.evolve(
+            configured,
+            endpoint=endpoint,
+            is_cost_set=configured.is_cost_set or change.cost_micros is not None,
+            change=change,
+            earlier=tuple((at_price(one, old), old.good_until) for old in change.earlier_prices),
+            find_spare=functools.partial(self._find_spare, endpoint, change.fallback or ""),
+        )
+
+    def _find_spare(self, bought: Endpoint, chosen: str) -> Spare | None:
+        """Return an endpoint's fallback if it fits and is checked. Its own one is not followed."""
+        return self.cached(f"spare of {bought.slug}", lambda: self._seek_spare(bought, chosen))
+
+    def _seek_spare(self, bought: Endpoint, chosen: str) -> Spare | None:
+        maker = self._registered.get(chosen)
+        if maker is None or not self.is_enabled(chosen) or maker.obstacle:
+            return None
+        return None if find_misfit(bought, maker.endpoint) else Spare(maker)
 
     def allows_loss(self, slug: str) -> bool:
         """Whether the settings file allows an endpoint to be sold below cost."""
@@ -191,9 +213,9 @@ class Catalog:
         return self._registered.get(slug)
 
     def find_endpoint(self, slug: str) -> Endpoint | None:
-        """Return an endpoint by slug, or None if it is unknown, switched off or retired."""
+        """Return an offer as buyers see it; None if it is unknown, switched off or retired."""
         registered = self._registered.get(slug) if self.is_enabled(slug) else None
-        return None if registered is None else registered.endpoint
+        return None if registered is None else registered.show(registered.endpoint)
 
     def __iter__(self) -> Iterator[Endpoint]:
         """Yield the endpoints on sale now, in the order of registration."""
@@ -206,7 +228,7 @@ class Catalog:
         return self.cached(
             "endpoints",
             lambda: tuple(
-                registered.endpoint
+                registered.show(registered.endpoint)
                 for slug, registered in self._registered.items()
                 if self.is_enabled(slug) and registered.sells_now
             ),
@@ -217,7 +239,7 @@ class Catalog:
         if self._now() >= self._cached_until:
             self._cache.clear()
         if not self._cache:
-            coming = (one.endpoint.retires_at for one in self._registered.values())
+            coming = (at for one in self._registered.values() for at in one.changes_at)
             self._cached_until = min((at for at in coming if at > self._now()), default=math.inf)
         if name not in self._cache:
             self._cache[name] = make()

@@ -19,6 +19,8 @@ _FIRST_PAUSE_S = 30.0
 _LONGEST_PAUSE_S = 1800.0
 # The pause doubles at most this often.
 _DOUBLINGS = 6
+# How long an order that was sold as the trial is waited for: its payment may never settle.
+_TRIAL_S = 60.0
 _log = structlog.get_logger()
 
 
@@ -37,7 +39,7 @@ class CircuitBreaker:
         # Set if this is the circuit of one endpoint's model.
         self._slug = slug
         self._now = now
-        # Called whenever `problem` has been set.
+        # Called whenever `problem` has been set, and when a submit on trial begins or ends.
         self._on_change = on_change
         # Failures in a row.
         self._failures = 0
@@ -50,6 +52,9 @@ class CircuitBreaker:
         self.probe_at = 0.0
         # Submits in progress.
         self._working = 0
+        # The newest task that was sold as the trial, and until when it counts (Unix seconds).
+        self._trial_task = ""
+        self.trial_until = 0.0
         # For the operator; None unless the circuit is open.
         self.problem: str | None = None
         # Whether only the operator can fix it: a wrong key, no credit, a model that is gone.
@@ -68,11 +73,31 @@ class CircuitBreaker:
     @contextlib.contextmanager
     def working(self) -> Iterator[None]:
         """Count the block as a submit in progress."""
-        self._working += 1
+        self._count(1)
         try:
             yield
         finally:
-            self._working -= 1
+            self._count(-1)
+
+    def _count(self, more: int) -> None:
+        self._working += more
+        if self.is_on_trial:
+            self._on_change()
+
+    def begin_trial(self, task_id: str) -> None:
+        """Note an order that is sold while the circuit is on trial, so that it tries the vendor."""
+        if self.is_on_trial and not self.is_tried:
+            self._trial_task, self.trial_until = task_id, self._now() + _TRIAL_S
+            self._on_change()
+
+    def is_tried_by(self, task_id: str) -> bool:
+        """Whether this task was sold as the trial."""
+        return self.is_tried and self._trial_task == task_id
+
+    @property
+    def is_tried(self) -> bool:
+        """Whether it is on trial, and an order that was sold for that is not decided yet."""
+        return self.is_on_trial and self._now() < self.trial_until
 
     @property
     def is_on_trial(self) -> bool:
@@ -93,8 +118,9 @@ class CircuitBreaker:
         """Note a success, or a proper refusal of one request."""
         self._failures = 0
         self._failed_tasks.clear()
-        if not self.is_open:
+        if self.is_on_trial:
             self._openings = 0
+            self._on_change()
 
     def failed(self, reason: str, task_id: str, *, is_once: bool = False) -> None:
         """Note a failure; enough in a row open the circuit, and on trial the first one does.
@@ -143,6 +169,7 @@ class CircuitBreaker:
 
     def try_again(self) -> None:
         """Sell again, on trial, after a passed probe or if the provider cannot be probed."""
+        self.trial_until = 0.0
         self._set_problem(None)
         self._failures = 0
         if self._slug is None:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 import attrs
 import structlog
 
+from gateway.contracts.store import EarlierPrice, EndpointChange
 from gateway.domain import Endpoint, PriceStep, UnitPrice, dollars, usdc
 from gateway.domain.costs import Sale, find_losses
 from gateway.errors import SettingsError
@@ -48,6 +49,22 @@ def apply_override(endpoint: Endpoint, override: EndpointOverride) -> Endpoint:
     if override.cost is not None:
         changed = set_cost(changed, _read_units(endpoint.slug, "cost", override.cost, dollars))
     return changed
+
+
+def apply_change(endpoint: Endpoint, change: EndpointChange) -> Endpoint:
+    """Apply an operator's live change of price and cost.
+
+    A new price scales every price step, as in the settings file, except those that were set apart.
+    """
+    priced = at_price(endpoint, change)
+    return priced if change.cost_micros is None else set_cost(priced, change.cost_micros)
+
+
+def at_price(endpoint: Endpoint, chosen: EndpointChange | EarlierPrice) -> Endpoint:
+    """Return an endpoint at the prices of a live change."""
+    if chosen.price_units is None:
+        return endpoint
+    return set_prices(endpoint, Prices(chosen.price_units, chosen.more_units))
 
 
 def check_losses(endpoint: Endpoint, *, is_allowed: bool) -> None:

@@ -1,18 +1,36 @@
 """One registered endpoint: its provider, the operator's changes, and why it is not sold."""
 
 import functools
+from collections.abc import Callable, Sequence
 
 import attrs
 
 from gateway.catalog.circuit_breaker import CircuitBreaker
-from gateway.catalog.pricing import Prices, set_cost, set_prices
+from gateway.catalog.fallbacks import name_fallback
 from gateway.catalog.upstream import Upstream
-from gateway.contracts.store import EarlierPrice, EndpointChange
+from gateway.contracts.store import EndpointChange
 from gateway.domain import PAGE, Endpoint, FileKind
 from gateway.errors import AccountProblem
 
 # How long a model that its vendor refused is off sale before one buyer's task tries it again.
 _MODEL_PAUSE_S = 6 * 3600.0
+
+
+@attrs.define(eq=False)
+class Spare:
+    """The endpoint that may make another one's orders in an outage, whether it works now or not."""
+
+    registered: "Registered"
+    # The last offer that was shown, its maker, and how it was shown.
+    _shown: tuple[Endpoint, Endpoint, Endpoint] | None = None
+
+    def show(self, offer: Endpoint, maker: Endpoint) -> Endpoint:
+        """Return an offer for buyers, with its maker and with what happens in an outage."""
+        if self._shown is None or self._shown[0] is not offer or self._shown[1] is not maker:
+            named = name_fallback(offer, self.registered.endpoint)
+            shown = attrs.evolve(named, model=maker.model, provider=maker.provider)
+            self._shown = (offer, maker, shown)
+        return self._shown[2]
 
 
 @attrs.frozen
@@ -36,6 +54,8 @@ class Registered:
     # Why nothing checks its files and results here. It is not sold, and its paid tasks wait for a
     # node that checks them. Empty: all is checked.
     unchecked: str = ""
+    # Returns its fallback unless that cannot make its orders, whatever the vendors do.
+    find_spare: Callable[[], Spare | None] = attrs.field(default=lambda: None, eq=False, repr=False)
 
     @property
     def is_paused(self) -> bool:
@@ -44,8 +64,72 @@ class Registered:
 
     @property
     def sells_now(self) -> bool:
-        """Whether it can be bought now: no obstacle, not paused, and no circuit open."""
+        """Whether it can be bought now: no obstacle, not paused, and it or its fallback works."""
+        return self.maker is not None
+
+    @property
+    def names_model(self) -> bool:
+        """Whether its tasks name their model, because a fallback may make them."""
+        return self.change is not None and self.change.fallback is not None
+
+    @property
+    def works(self) -> bool:
+        """Whether it makes orders now: no obstacle, not paused, and no circuit open."""
         return not self.obstacle and not self.is_paused and self.open_circuit is None
+
+    @property
+    def maker(self) -> "Registered | None":
+        """The endpoint that makes its next order: itself, else its fallback; None: it is off sale.
+
+        A fallback only replaces the vendor: an obstacle or a pause stops it too. While one order is
+        the vendor's trial, the fallback makes the others: if it fails, they would all be refunds.
+        """
+        if self.works and not self._is_tried:
+            return self
+        if self.obstacle or self.is_paused:
+            return None
+        spare = self.find_spare()
+        if spare is not None and spare.registered.works:
+            return spare.registered
+        return self if self.works else None
+
+    @property
+    def _circuits(self) -> tuple[CircuitBreaker, CircuitBreaker]:
+        return self.upstream.circuit, self.circuit
+
+    @property
+    def _is_tried(self) -> bool:
+        """Whether an order is the vendor's or the model's trial, from its sale to its end."""
+        is_submitted = self.circuit.is_blocked or self.upstream.is_blocked
+        return is_submitted or any(circuit.is_tried for circuit in self._circuits)
+
+    def begin_trial(self, task_id: str) -> None:
+        """Note an order that this endpoint makes: if it is on trial, the order tries it."""
+        for circuit in self._circuits:
+            circuit.begin_trial(task_id)
+
+    def is_tried_by(self, task_id: str) -> bool:
+        """Whether this task was sold as the trial."""
+        return any(circuit.is_tried_by(task_id) for circuit in self._circuits)
+
+    @property
+    def changes_at(self) -> Sequence[float]:
+        """The times at which its offer may change without an event, in Unix seconds."""
+        return self.endpoint.retires_at, *(circuit.trial_until for circuit in self._circuits)
+
+    @property
+    def fallback(self) -> "Registered | None":
+        """The fallback that makes its next order, or None."""
+        maker = self.maker
+        return None if maker is self else maker
+
+    def show(self, offer: Endpoint) -> Endpoint:
+        """Return an offer for buyers: who makes the next order, and who may in an outage.
+
+        Both, since the maker may change between a 402 and its payment.
+        """
+        spare = self.find_spare()
+        return offer if spare is None else spare.show(offer, (self.fallback or self).endpoint)
 
     @property
     def obstacle(self) -> str:
@@ -74,8 +158,7 @@ class Registered:
     @property
     def open_circuit(self) -> CircuitBreaker | None:
         """The open circuit that takes it off sale, the vendor's first; None while it works."""
-        both = (self.upstream.circuit, self.circuit)
-        return next((circuit for circuit in both if circuit.is_open), None)
+        return next((circuit for circuit in self._circuits if circuit.is_open), None)
 
     @property
     def wait_s(self) -> float:
@@ -89,7 +172,7 @@ class Registered:
         endpoint's timeout.
         """
         most_s = min(max_outage_s, self.endpoint.timeout_s)
-        for circuit in (self.upstream.circuit, self.circuit):
+        for circuit in self._circuits:
             if circuit.is_open and (circuit.is_account or circuit.open_s > most_s):
                 return circuit
         return None
@@ -121,28 +204,3 @@ def mark_undeclared(registered: Registered) -> Registered:
         unchecked=f"no plugin declares the capability {name}, so nothing checks its results. "
         f"Install or enable the plugin that declares {name}, then restart.",
     )
-
-
-def apply_change(configured: Registered, change: EndpointChange) -> Registered:
-    """Return an endpoint with a live change applied.
-
-    A new price scales every price step, as in the settings file, except those that were set apart.
-    """
-    endpoint = _at_price(configured.endpoint, change)
-    if change.cost_micros is not None:
-        endpoint = set_cost(endpoint, change.cost_micros)
-    return attrs.evolve(
-        configured,
-        endpoint=endpoint,
-        is_cost_set=configured.is_cost_set or change.cost_micros is not None,
-        change=change,
-        earlier=tuple(
-            (_at_price(configured.endpoint, one), one.good_until) for one in change.earlier_prices
-        ),
-    )
-
-
-def _at_price(endpoint: Endpoint, chosen: EndpointChange | EarlierPrice) -> Endpoint:
-    if chosen.price_units is None:
-        return endpoint
-    return set_prices(endpoint, Prices(chosen.price_units, chosen.more_units))

@@ -158,23 +158,29 @@ class Upstream:
     @property
     def wait_s(self) -> float:
         """Seconds until the next submit; infinite while it is not a matter of time."""
-        return float("inf") if self._is_blocked else self.pace.wait_s()
+        return float("inf") if self.is_blocked else self.pace.wait_s()
 
     @property
     def free_submits(self) -> int:
         """How many submits may start now."""
-        if self._is_blocked:
+        if self.is_blocked:
             return 0
         free = self.pace.free_submits()
         return min(free, 1) if self.circuit.is_on_trial else free
 
     @property
-    def _is_blocked(self) -> bool:
+    def is_blocked(self) -> bool:
         """Whether no submit may start now.
 
         On trial, submits run one at a time, because with a bad account all of them would fail.
         """
         return self.circuit.is_open or (self.circuit.is_on_trial and self.pace.is_busy)
+
+    @contextlib.contextmanager
+    def slot(self) -> Iterator[None]:
+        """Hold a slot for one generation; a trial's begin and end are noted."""
+        with self.pace.slot(), self.circuit.working():
+            yield
 
     def pause_as_requested(self, wait_s: float, *, long_wait_s: float) -> None:
         """Pause submits at the vendor's request.

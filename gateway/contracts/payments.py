@@ -43,6 +43,11 @@ class Quote:
     refund: RefundPromise | None = None
     # Unless "everything", no authorization can be settled, and a challenge asks for none.
     selling: Selling = "everything"
+    # The fallback that makes the order, chosen when the request was checked; None: `endpoint`.
+    maker: Endpoint | None = None
+    # Whether a fallback is chosen, so that offers of x402 v1 describe it, and the task names its
+    # model whoever makes it.
+    names_model: bool = False
 
 
 @attrs.frozen(kw_only=True)

@@ -27,6 +27,10 @@ class NewTask:
     sent_hash: str | None = None
     # Id of the HTTP request that bought the task, as in its log lines.
     request_id: str = ""
+    # The fallback that makes it, if the bought endpoint does not.
+    maker: Endpoint | None = None
+    # Whether the task names the model that makes it. With a maker it always does.
+    names_model: bool = False
 
 
 @attrs.frozen(kw_only=True)
@@ -81,6 +85,7 @@ class Lease:
     task_id: str
     # Fencing token: the queue refuses a result with another token.
     token: str
+    # The endpoint that makes it: the bought one, or its fallback.
     slug: str
     request: GenerationRequest
     attempt: int
@@ -103,6 +108,13 @@ class Lease:
     node: str | None = None
     # Leases that ended before, oldest first.
     ended: tuple[AttemptRecord, ...] = ()
+    # The endpoint that was bought, if a fallback makes it.
+    sold_as: str | None = None
+
+    @property
+    def bought(self) -> str:
+        """The slug of the endpoint that was bought."""
+        return self.slug if self.sold_as is None else self.sold_as
 
 
 @attrs.frozen(kw_only=True)
@@ -194,3 +206,5 @@ class EndpointChange:
     more_units: Mapping[str, int] = attrs.field(factory=dict)
     cost_micros: int | None = None
     earlier_prices: tuple[EarlierPrice, ...] = ()
+    # The slug of the endpoint that makes its orders while its own vendor fails; None: none does.
+    fallback: str | None = None

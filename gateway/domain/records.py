@@ -312,6 +312,10 @@ class Task:
     details: str | None = None
     payment: Payment
     refund: Refund | None = None
+    # The fallback endpoint that makes it; None: `slug` does.
+    made_by: str | None = None
+    # The model, if its endpoint had a fallback when it was bought.
+    made_model: str | None = None
 
     @property
     def is_done(self) -> bool:

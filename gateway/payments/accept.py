@@ -11,12 +11,13 @@ from typing import Any, TypeVar
 import attrs
 import structlog
 
+from gateway.catalog.fallbacks import fill_defaults
 from gateway.chain.block_times import last_block_by
 from gateway.concurrency.awaiting import outlive
 from gateway.concurrency.shared_answers import SharedAnswer
 from gateway.contracts import Chain, Clock, NewTask, Quote
 from gateway.contracts.store import PayerBusy
-from gateway.domain import Endpoint, GenerationRequest, Task
+from gateway.domain import GenerationRequest, Task
 from gateway.errors import (
     ExecutionError,
     GatewayError,
@@ -63,6 +64,24 @@ def reached_price(quote: Quote, units: int) -> int:
     return quote.price_units if units >= quote.price_units or not lower else max(lower)
 
 
+def covers_cost(quote: Quote, request: GenerationRequest, units: int) -> bool:
+    """Whether these units cover the known cost of the fallback that makes the order, if any.
+
+    Only for earlier prices, and money that is not taken yet: a transfer that was sent buys.
+    """
+    if quote.maker is None:
+        return True
+    cost_micros = quote.maker.cost_of(fill_defaults(request, quote.maker))
+    return cost_micros is None or cost_micros <= units
+
+
+def payable_price(quote: Quote, request: GenerationRequest, units: int) -> int:
+    """Return the price that `units` would pay, if they are not taken yet: see `covers_cost`."""
+    price_units = reached_price(quote, units)
+    is_covered = price_units == quote.price_units or covers_cost(quote, request, units)
+    return price_units if is_covered else quote.price_units
+
+
 def say_uncharged(refusal: GatewayError) -> GatewayError:
     """Return a refusal with the words that nothing was charged, after its first clause.
 
@@ -80,13 +99,6 @@ def say_uncharged(refusal: GatewayError) -> GatewayError:
     vars(told).update(vars(refusal))
     told.message = f"{cause}; {_UNCHARGED}." + (f" {advice}." if advice else "")
     return told
-
-
-def bind_new_task(new: NewTask) -> None:
-    """Add the task to the log lines of this purchase."""
-    structlog.contextvars.bind_contextvars(
-        task=new.id, slug=new.endpoint.slug, provider=new.endpoint.provider
-    )
 
 
 def payer_key_hash(payer: str, idempotency_key: str | None) -> str | None:
@@ -109,8 +121,12 @@ class Acceptance:
     now: Clock
     # When the database was created, in Unix seconds.
     born_at: float
-    # Raises `ExecutionError` if the endpoint with this slug cannot be sold now.
-    check_serving: Callable[[str], None]
+    # Raises `ExecutionError` if the endpoint with this slug cannot be sold now, or would not be
+    # made by the endpoint with the second slug, which has checked the request.
+    check_serving: Callable[[str, str], None]
+    # Notes an order just before its payment is stored, by the slugs of the bought endpoint and its
+    # maker, and the task. Raises `ExecutionError` if another endpoint makes it by now.
+    begin_sale: Callable[[str, str, str], None]
     # Raises if the operator's wallet must not be paid.
     check_wallet: Callable[[], Awaitable[None]]
     # Concurrent purchases share one search, because it takes dozens of RPC calls.
@@ -158,23 +174,40 @@ class Acceptance:
 
     def _new_task(
         self,
-        endpoint: Endpoint,
+        quote: Quote,
         request: GenerationRequest,
         price_units: int,
         fingerprint: str,
         sent_hash: str | None = None,
     ) -> NewTask:
-        """Return a task that is not in the store yet."""
+        """Return a task that is not in the store yet.
+
+        A fallback gets the request with its own defaults. The fingerprint is the buyer's.
+        """
+        maker = quote.maker
         return NewTask(
             id=str(uuid.uuid4()),
-            endpoint=endpoint,
-            request=request,
+            endpoint=quote.endpoint,
+            maker=maker,
+            names_model=quote.names_model,
+            request=request if maker is None else fill_defaults(request, maker),
             request_hash=fingerprint,
             sent_hash=sent_hash,
             price_units=price_units,
             created_at=self.now(),
             request_id=structlog.contextvars.get_contextvars().get("request", ""),
         )
+
+    def _check_sells(self, quote: Quote) -> None:
+        """Raise `ExecutionError` if a quote cannot be sold now, as it was checked."""
+        self.check_serving(quote.endpoint.slug, (quote.maker or quote.endpoint).slug)
+
+    def _begin_sale(self, new: NewTask) -> None:
+        """Add the task to the log lines of this purchase, and check its maker a last time."""
+        structlog.contextvars.bind_contextvars(
+            task=new.id, slug=new.endpoint.slug, provider=new.endpoint.provider
+        )
+        self.begin_sale(new.endpoint.slug, (new.maker or new.endpoint).slug, new.id)
 
     async def cutoff_block(self) -> int:
         """Return the number of the last block that may be older than the database.

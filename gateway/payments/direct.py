@@ -21,7 +21,6 @@ from gateway.errors import ExecutionError, InvalidPayment, StoreUnavailable, TxN
 from gateway.payments.accept import (
     Acceptance,
     Accepted,
-    bind_new_task,
     reached_price,
 )
 from gateway.payments.sent import SentRequest
@@ -153,12 +152,12 @@ class DirectPayments(Acceptance):
         known = await self.store.find_direct(tx_hash, idempotency_key, fingerprint, sent.sent_hash)
         if known is not None:
             return Accepted(task=known)
-        self.check_serving(endpoint.slug)
+        self._check_sells(quote)
         await self.check_wallet()
         transfers = await self._find_transfers(tx_hash, proof)
         most = max((transfer.amount_units for transfer in transfers), default=0)
         price_units = reached_price(quote, most)
-        new = self._new_task(endpoint, request, price_units, fingerprint, sent.sent_hash)
+        new = self._new_task(quote, request, price_units, fingerprint, sent.sent_hash)
         accepting = self._accept_and_wake(
             new, tx_hash, transfers, idempotency_key, is_proven=proof is not None
         )
@@ -188,7 +187,7 @@ class DirectPayments(Acceptance):
         *,
         is_proven: bool,
     ) -> Task:
-        bind_new_task(new)
+        self._begin_sale(new)
         task = await self._repeat_while_unknown(
             partial(
                 self.store.accept_direct,

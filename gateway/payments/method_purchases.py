@@ -30,9 +30,8 @@ from gateway.errors import ExecutionError, PaymentRequired
 from gateway.payments.accept import (
     Acceptance,
     Accepted,
-    bind_new_task,
+    payable_price,
     payer_key_hash,
-    reached_price,
     receipt_of,
 )
 from gateway.payments.exposure import Exposure
@@ -269,9 +268,9 @@ class MethodPurchases(Acceptance):
         return None
 
     def _begin_purchase(self, paid: _Paid, quote: Quote, request: GenerationRequest) -> _Purchase:
-        price_units = reached_price(quote, paid.proof.value_units)
+        price_units = payable_price(quote, request, paid.proof.value_units)
         fingerprint, sent_hash = request.fingerprint(quote.endpoint.slug), paid.sent.sent_hash
-        new = self._new_task(quote.endpoint, request, price_units, fingerprint, sent_hash)
+        new = self._new_task(quote, request, price_units, fingerprint, sent_hash)
         return _Purchase(
             method=paid.method,
             proof=paid.proof,
@@ -286,7 +285,7 @@ class MethodPurchases(Acceptance):
         # Before price and proof: a client that lost its 200 may retry after the proof has expired.
         if known := await self._find_proof(purchase):
             return known
-        self.check_serving(purchase.quote.endpoint.slug)
+        self._check_sells(purchase.quote)
         try:
             await self._check_proof(purchase, purchase.quote)
         except PaymentRequired:
@@ -353,7 +352,7 @@ class MethodPurchases(Acceptance):
 
     async def _reserve_and_ask(self, purchase: _Purchase) -> Task | None:
         """Reserve payment and task, then start to settle; None if the claim was taken."""
-        bind_new_task(purchase.new)
+        self._begin_sale(purchase.new)
         reserved = await self.store.methods.reserve(
             purchase.new,
             purchase.method.name,

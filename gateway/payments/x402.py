@@ -28,7 +28,7 @@ from gateway.errors import PaymentRequired, ValidationError
 from gateway.payments.accept import (
     Acceptance,
     Accepted,
-    bind_new_task,
+    covers_cost,
     payer_key_hash,
     receipt_of,
 )
@@ -161,10 +161,11 @@ class X402Payments(Acceptance):
         idempotency_key: str | None,
         sent: SentRequest,
     ) -> Accepted:
-        proof = await self._read_header(verifier, header, quote.endpoint.slug)
-        if proof.authorization.value_units in quote.earlier_units:
+        proof = await self._read_header(verifier, header, quote)
+        signed_units = proof.authorization.value_units
+        if signed_units in quote.earlier_units and covers_cost(quote, request, signed_units):
             # Signed for a 402 from before a change of the price.
-            quote = attrs.evolve(quote, price_units=proof.authorization.value_units)
+            quote = attrs.evolve(quote, price_units=signed_units)
         key = _choose_key(idempotency_key, proof.idempotency_key)
         key_hash = payer_key_hash(proof.authorization.sender, key)
         while True:
@@ -188,17 +189,19 @@ class X402Payments(Acceptance):
             raise PaymentRequired(SPENT)
         return None
 
-    async def _read_header(self, verifier: AuthorizationVerifier, header: str, slug: str) -> Proof:
+    async def _read_header(
+        self, verifier: AuthorizationVerifier, header: str, quote: Quote
+    ) -> Proof:
         """Decode the header. An error that stops all sales takes precedence over a bad header."""
         try:
             return verifier.read(header)
         except PaymentRequired:
-            await self._check_can_settle(slug)
+            await self._check_can_settle(quote)
             raise
 
     def _begin(self, paid: _Paid, quote: Quote, request: GenerationRequest) -> _Purchase:
         fingerprint, sent_hash = request.fingerprint(quote.endpoint.slug), paid.sent.sent_hash
-        new = self._new_task(quote.endpoint, request, quote.price_units, fingerprint, sent_hash)
+        new = self._new_task(quote, request, quote.price_units, fingerprint, sent_hash)
         return _Purchase(
             verifier=paid.verifier,
             proof=paid.proof,
@@ -214,7 +217,7 @@ class X402Payments(Acceptance):
         # has expired.
         if known := await self._find_known(purchase):
             return known
-        await self._check_can_settle(purchase.quote.endpoint.slug)
+        await self._check_can_settle(purchase.quote)
         try:
             return await self._reserve(purchase)
         except PaymentRequired:
@@ -241,8 +244,8 @@ class X402Payments(Acceptance):
             return task
         return None
 
-    async def _check_can_settle(self, slug: str) -> None:
-        self.check_serving(slug)
+    async def _check_can_settle(self, quote: Quote) -> None:
+        self._check_sells(quote)
         await self.settlements.check_can_settle()
         await self.check_wallet()
 
@@ -314,7 +317,7 @@ class X402Payments(Acceptance):
         self, purchase: _Purchase, search_from: int, limits: ReserveLimits
     ) -> Task | None:
         """Reserve payment and task, then start to settle; None if the claim was taken."""
-        bind_new_task(purchase.new)
+        self._begin_sale(purchase.new)
         reserved = await self.store.reserve(
             purchase.new, purchase.signed, purchase.claim, search_from, purchase.key_hash, limits
         )

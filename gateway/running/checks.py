@@ -114,17 +114,20 @@ def _check_sales(gateway: Gateway) -> Iterator[Check]:
     sold = [one for one in catalog.everything() if catalog.is_enabled(one.endpoint.slug)]
     for upstream in catalog.enabled_upstreams():
         if upstream.circuit.problem is not None:
-            slugs = ", ".join(one.endpoint.slug for one in sold if one.upstream is upstream)
+            own = (one for one in sold if one.upstream is upstream and not one.sells_now)
+            slugs = ", ".join(one.endpoint.slug for one in own)
             yield _off_sale(f"provider {upstream.provider.name}", slugs, upstream.circuit.problem)
     for one in sold:
         if one.unchecked or one.circuit.is_open:
             slug = one.endpoint.slug
-            yield _off_sale(f"endpoint {slug}", slug, one.unchecked or one.circuit.problem)
+            stops = "" if one.sells_now else slug
+            yield _off_sale(f"endpoint {slug}", stops, one.unchecked or one.circuit.problem)
 
 
 def _off_sale(name: str, stops: str, problem: str | None) -> Check:
+    """Return the failed check; `stops` are the slugs that no fallback makes."""
     text = f"off sale: {problem}"
-    return Check(name=name, ok=False, stops=stops, summary="off sale", problem=text)
+    return Check(name=name, ok=False, stops=stops or _NOTHING, summary="off sale", problem=text)
 
 
 def for_operator(found: Sequence[Check], gateway: Gateway) -> list[dict[str, Any]]:

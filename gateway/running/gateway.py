@@ -191,8 +191,9 @@ class Gateway:
         if not self.readiness.is_draining:
             selling = self.selling if registered.sells_now else "nothing"
         price_units = endpoint.price_of(request) if request else endpoint.price_units
+        fallback = registered.fallback
         return Quote(
-            endpoint=endpoint,
+            endpoint=registered.show(endpoint),
             price_units=price_units,
             wallet=settings.wallet,
             network=settings.chain,
@@ -200,6 +201,8 @@ class Gateway:
             earlier_units=earlier_units,
             refund=self.refund_promises.of(price_units),
             selling=selling,
+            maker=None if fallback is None else fallback.endpoint,
+            names_model=registered.names_model,
         )
 
     def lookup_quote(self, slug: str, request: GenerationRequest | None) -> Quote:

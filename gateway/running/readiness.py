@@ -5,6 +5,7 @@ import time
 import attrs
 
 from gateway.catalog.catalog import Catalog
+from gateway.catalog.registered import Registered
 from gateway.errors import ExecutionError, NoWorkers, Restarting, WrongNode
 from gateway.settings import Settings
 from gateway.store import SqlStore
@@ -15,6 +16,7 @@ TTL_S = 5.0
 # Prices need the state of the disk, which is read at most once in this many seconds. Payments read
 # it each time.
 _DISK_S = 1.0
+_CHANGED = "This endpoint's provider has just changed. Try again."
 
 
 @attrs.define
@@ -50,14 +52,28 @@ class Readiness:
             self._disk_at, self._disk_basis = now, basis
         return self._disk
 
-    def check_serving(self, slug: str) -> None:
+    def check_serving(self, slug: str, maker: str | None = None) -> None:
         """Raise `ExecutionError` if the gateway or the endpoint's provider cannot serve a payment.
 
-        While the gateway drains, this is its subclass `Restarting`.
+        `maker` is the slug of the endpoint whose provider has checked the request, if any: only
+        that one may make it. While the gateway drains, this is its subclass `Restarting`.
         """
         self.read_disk(is_fresh=True)
-        if problem := self.find_problem(slug):
+        if problem := self.find_problem(slug) or _find_problem_of_maker(self.catalog[slug], maker):
             raise problem
+
+    def begin_sale(self, slug: str, maker: str, task_id: str) -> None:
+        """Note an order just before its payment is stored. One order at a time tries a vendor.
+
+        Raises `ExecutionError` if the endpoint `maker` would not make it any more.
+        """
+        registered = self.catalog.find(slug)
+        if registered is None or registered.is_tried_by(task_id):
+            return
+        if problem := _find_problem_of_maker(registered, maker):
+            raise problem
+        if maker == slug:
+            registered.begin_trial(task_id)
 
     def find_problem(self, slug: str | None = None) -> ExecutionError | None:
         """Return why this machine sells nothing, or not this endpoint; None if it sells."""
@@ -80,6 +96,11 @@ class Readiness:
             return ExecutionError("This endpoint's settings are being repaired. Try again later.")
         if registered.is_paused:
             return ExecutionError("This endpoint is paused. Try again later.")
-        if registered.open_circuit is not None:
+        if not registered.sells_now:
             return ExecutionError("This endpoint's provider does not work now. Try again later.")
         return None
+
+
+def _find_problem_of_maker(registered: Registered, maker: str | None) -> ExecutionError | None:
+    now = (registered.fallback or registered).endpoint.slug
+    return None if maker in (None, now) else ExecutionError(_CHANGED)

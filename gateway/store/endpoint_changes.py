@@ -1,4 +1,4 @@
-"""Runtime changes of endpoints (pause, price, cost), which override the settings file."""
+"""Runtime changes of endpoints (pause, price, cost, fallback), which override the settings file."""
 
 import json
 from collections.abc import Mapping
@@ -35,11 +35,16 @@ def changes_after(
 
 
 def _count(db: Connection) -> int:
-    """Count the overrides, which are never deleted.
+    """Count the overrides and fallbacks, which are never deleted.
 
     The newest id would not work as a revision: two nodes may commit ids out of order.
     """
-    return int(db.execute("SELECT count(*) FROM endpoint_overrides").fetchone()[0])
+    return int(
+        db.execute(
+            """SELECT (SELECT count(*) FROM endpoint_overrides)
+                   + (SELECT count(*) FROM endpoint_fallbacks)"""
+        ).fetchone()[0]
+    )
 
 
 def _changes(db: Connection, now: float) -> dict[str, EndpointChange]:
@@ -55,10 +60,27 @@ def _changes(db: Connection, now: float) -> dict[str, EndpointChange]:
         facts = found.setdefault(row["slug"], {"changed_at": 0.0})
         facts["changed_at"] = max(facts["changed_at"], row["at"])
         facts |= _read_newest(row, steps)
+    for row in newest_fallbacks(db):
+        facts = found.setdefault(row["slug"], {"changed_at": 0.0})
+        facts |= {
+            "changed_at": max(facts["changed_at"], row["at"]),
+            "fallback": row["fallback"],
+        }
     return {
         slug: EndpointChange(**facts, earlier_prices=_earlier_prices(db, slug, steps, now))
         for slug, facts in found.items()
     }
+
+
+def newest_fallbacks(db: Connection) -> list[Row]:
+    """Return the newest row of each slug with slug, fallback and time.
+
+    A table of its own: earlier releases would read a further field of an override as a cost.
+    """
+    return db.execute(
+        """SELECT slug, fallback, at FROM endpoint_fallbacks
+           WHERE id IN (SELECT max(id) FROM endpoint_fallbacks GROUP BY slug)"""
+    ).fetchall()
 
 
 def _read_newest(row: Row, steps: Mapping[int, str]) -> dict[str, Any]:

@@ -154,8 +154,8 @@ def _lease_task(
                lease_token = ?, leased_by = ?, due_at = ?, started_at = coalesce(started_at, ?),
                begun_at = ?, attempts = coalesce(?, attempts)
            WHERE id = ?
-           RETURNING id, slug, request, attempt, restarts, lone_runs, lease_token, started_at,
-               handle, sent_at, payment_id, request_id, leased_by, begun_at, attempts,
+           RETURNING id, slug, sold_as, request, attempt, restarts, lone_runs, lease_token,
+               started_at, handle, sent_at, payment_id, request_id, leased_by, begun_at, attempts,
                (SELECT data FROM task_files WHERE task_id = tasks.id) AS data""",
         (
             *(TaskStatus.PROCESSING, lone, secrets.token_hex(16), node, until, now, now, died),

@@ -67,13 +67,13 @@ def insert_task(db: Connection, task: NewTask, payment: Payment, status: TaskSta
     """Insert the task of a payment and its request file, and return the task."""
     due_at = dialect_of(db).not_in_future("?")
     db.execute(
-        f"""INSERT INTO tasks (id, payment_id, slug, capability, status, request, callback_url,
-               due_at, created_at, request_id)
-           VALUES (?, ?, ?, ?, ?, ?, ?, {due_at}, ?, ?)""",  # noqa: S608 - a constant
+        f"""INSERT INTO tasks (id, payment_id, slug, sold_as, made_by, made_model, capability,
+               status, request, callback_url, due_at, created_at, request_id)
+           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {due_at}, ?, ?)""",  # noqa: S608 - a constant
         (
             task.id,
             payment.id,
-            task.endpoint.slug,
+            *_name_maker(task),
             task.endpoint.capability,
             status.value,
             dump_request(task.request),
@@ -95,7 +95,17 @@ def insert_task(db: Connection, task: NewTask, payment: Payment, status: TaskSta
         status=status,
         created_at=task.created_at,
         payment=payment,
+        made_by=task.maker.slug if task.maker is not None else None,
+        made_model=_name_maker(task)[-1],
     )
+
+
+def _name_maker(task: NewTask) -> tuple[str, str | None, str | None, str | None]:
+    """Return slug, sold_as, made_by and made_model. Every release leases a task by its slug."""
+    sold_as, maker = task.endpoint.slug, task.maker
+    if maker is None:
+        return sold_as, None, None, task.endpoint.model if task.names_model else None
+    return maker.slug, sold_as, maker.slug, maker.model
 
 
 def queue_task(db: Connection, payment_id: int, now: float) -> None:

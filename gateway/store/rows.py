@@ -35,6 +35,9 @@ _CONVERTER = cattrs.Converter()
 _CONVERTER.register_structure_hook(bytes, lambda value, _: bytes.fromhex(value))
 _CONVERTER.register_unstructure_hook(bytes, lambda value: value.hex())
 
+# The endpoint that a task `t` was bought at. While a fallback makes it, `slug` is the maker's.
+SOLD = "coalesce(t.sold_as, t.slug)"
+
 _PAYMENT_FIELDS = (
     *("flow", "state", "request_hash", "price_units", "payer", "authorization"),
     *("search_from_block", "paid_tx", "paid_log_index", "paid_units", "method", "sent_hash"),
@@ -43,14 +46,15 @@ _PAYMENT_FIELDS = (
 PAYMENT_ROW = ", ".join(["id", *(f'"{name}"' for name in _PAYMENT_FIELDS)])
 _OWN_COLUMNS = ", ".join(["p.id AS payment_id", *(f"p.{name}" for name in _PAYMENT_FIELDS)])
 PAYMENT_COLUMNS = (
-    f"{_OWN_COLUMNS}, (SELECT slug FROM tasks WHERE payment_id = p.id) AS payment_slug, "  # noqa: S608 - constants only
+    f"{_OWN_COLUMNS}, (SELECT {SOLD} FROM tasks t WHERE payment_id = p.id) AS payment_slug, "  # noqa: S608 - constants only
     "(SELECT id FROM tasks WHERE payment_id = p.id) AS payment_task"
 )
 
 # `task_of` unpacks columns by position: lookups by name take longer than building the task.
-SELECT_TASK = f"""SELECT t.id, t.slug, t.capability, t.status, t.attempt, t.progress, t.result,
+SELECT_TASK = f"""SELECT t.id, {SOLD}, t.capability, t.status, t.attempt, t.progress, t.result,
     t.code, t.error, t.details, t.created_at, t.started_at, t.completed_at, t.expires_at,
-    t.outputs_gone, r.amount_units, r.tx_hash, r.decision, r.problem, {_OWN_COLUMNS}
+    t.outputs_gone, r.amount_units, r.tx_hash, r.decision, r.problem, {_OWN_COLUMNS},
+    t.made_by, t.made_model
     FROM tasks t JOIN payments p ON p.id = t.payment_id
     LEFT JOIN refunds r ON r.payment_id = p.id"""  # noqa: S608 - constants only
 
@@ -103,7 +107,7 @@ def task_of(row: Row) -> Task:
     """Convert a row of `SELECT_TASK`."""
     (task_id, slug, capability, status, attempt, progress, result) = row[:7]
     (code, error, details, created_at, started_at, completed_at, expires_at) = row[7:14]
-    payment = make_payment(row[19:], slug, task_id)
+    payment = make_payment(row[19:-2], slug, task_id)
     return Task(
         id=task_id,
         slug=slug,
@@ -122,6 +126,8 @@ def task_of(row: Row) -> Task:
         details=details,
         payment=payment,
         refund=_make_refund(payment.state, *row[15:19]),
+        made_by=row[-2],
+        made_model=row[-1],
     )
 
 
@@ -221,6 +227,7 @@ def lease_of(row: Row, *, until: float) -> Lease:
         sent_at=row["sent_at"],
         payment_id=row["payment_id"],
         request_id=row["request_id"],
+        sold_as=row["sold_as"],
         begun_at=row["begun_at"],
         node=row["leased_by"],
         ended=attempts_of(row["attempts"]),

@@ -106,7 +106,7 @@ class Attempt:
         lease = self.lease
         known: dict[str, str | int | None] = {
             "task": lease.task_id,
-            "slug": lease.slug,
+            "slug": lease.bought,
             "payment": lease.payment_id,
             "provider": registered.endpoint.provider if registered is not None else None,
             "request": lease.request_id,
@@ -203,7 +203,7 @@ class Attempt:
         elif not is_submitted and registered.wait_s > 0:
             await outcome.wait_for_provider(registered)
         else:
-            with registered.upstream.pace.slot(), registered.circuit.working():
+            with registered.upstream.slot(), registered.circuit.working():
                 await self._generate(registered, outcome)
 
     def _find_registered(self) -> Registered | None:

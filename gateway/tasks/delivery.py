@@ -114,7 +114,7 @@ class Delivery:
         )
         if await resources.retry_write(complete, lease.task_id):
             seconds = max(0.0, resources.now() - lease.started_at)
-            signals.task_ended.send(slug=lease.slug, seconds=seconds)
+            signals.task_ended.send(slug=lease.bought, seconds=seconds)
             _log.info("task.completed", task=lease.task_id, attempt=lease.attempt)
         else:
             # Otherwise retention deletes them later.

@@ -1,15 +1,16 @@
 """Decides what happens after a failed attempt: fail the task, delay it, or retry."""
 
 import random
-from functools import partial
+from functools import partial, reduce
 
 import attrs
 import structlog
 
+from gateway.catalog.fallbacks import fill_defaults
 from gateway.catalog.registered import Registered
 from gateway.catalog.upstream import Upstream
 from gateway.contracts import Lease
-from gateway.domain import MAX_ATTEMPTS, Traits
+from gateway.domain import MAX_ATTEMPTS, Endpoint, GenerationRequest, Traits
 from gateway.domain.failure_reasons import FailureReason
 from gateway.errors import (
     AccountProblem,
@@ -154,10 +155,16 @@ class Outcome:
         """
         if not isinstance(error, AccountProblem) or error.scope != "choice":
             return False
-        request, endpoint = self.lease.request, registered.endpoint
+        request, plain = self.lease.request, self._plain_request(registered.endpoint)
         return request.attachment is not None or any(
-            getattr(request, name) != getattr(endpoint, name).default for name in _CHOICES
+            getattr(request, name) != getattr(plain, name) for name in _CHOICES
         )
+
+    def _plain_request(self, maker: Endpoint) -> GenerationRequest:
+        """Return a request with the defaults of the endpoint that was bought, then the maker's."""
+        bought = self.resources.catalog.find(self.lease.bought)
+        offers = (maker,) if bought is None else (bought.endpoint, maker)
+        return reduce(fill_defaults, offers, GenerationRequest())
 
     @property
     def is_hopeless(self) -> bool:
@@ -281,7 +288,7 @@ class Outcome:
         )
         if await self.resources.retry_write(write, self.lease.task_id, on=StoreUnavailable):
             seconds = max(0.0, now - self.lease.started_at)
-            signals.task_ended.send(slug=self.lease.slug, seconds=seconds)
+            signals.task_ended.send(slug=self.lease.bought, seconds=seconds)
             _log.warning("task.failed", task=self.lease.task_id, details=details)
 
 

@@ -11,9 +11,10 @@ from typing import TypeVar
 import attrs
 import structlog
 
+from gateway.catalog.fallbacks import fill_defaults
 from gateway.catalog.registered import Registered
 from gateway.concurrency.awaiting import EagerStart
-from gateway.domain import Endpoint, GenerationRequest, UnitPrice
+from gateway.domain import Endpoint, FileKind, GenerationRequest, UnitPrice
 from gateway.domain.kinds import CORE_FILES
 from gateway.errors import (
     ExecutionError,
@@ -118,9 +119,11 @@ async def check_request(
     hide_prompt(body.prompt)
     if body.callback_url is not None:
         _check_callback(gateway, body.callback_url)
-    endpoint, upstream = registered.endpoint, registered.upstream
+    endpoint = registered.endpoint
     if endpoint.declared is not None:
+        # A fallback has the same capability.
         await gateway.functions.ensure(endpoint, timeout_s=gateway.timing.validation_s)
+    maker = registered.fallback
     if body.file is None:
         generation = bodies.request_of(body, endpoint)
     else:
@@ -130,32 +133,66 @@ async def check_request(
         _check_prompt(endpoint, generation.prompt)
     if endpoint.unit_price is not None:
         _check_amount(endpoint.unit_price, generation)
-    if registered.reads_files or upstream.validating:
-        generation = await _check_by_provider(gateway, generation, registered, address)
+    order = _Order(bought=registered, maker=maker or registered)
+    if order.reads_files or order.maker.upstream.validating:
+        generation = await _check_by_provider(gateway, generation, order, address)
+    now = gateway.catalog[endpoint.slug]
+    if (now.fallback or now).endpoint.slug != order.maker.endpoint.slug:
+        # The provider that makes it now has not checked the request.
+        raise ExecutionError("This endpoint's provider has just changed. Try again.")
     if body.callback_url is None:
         return generation
     return attrs.evolve(generation, callback_url=body.callback_url)
 
 
+@attrs.frozen(kw_only=True)
+class _Order:
+    """The endpoint that a request orders, and the one that makes it: usually the same."""
+
+    bought: Registered
+    maker: Registered
+
+    @property
+    def name(self) -> str:
+        """The name under which a checked file is remembered; no slug contains the arrow."""
+        slug, maker = self.bought.endpoint.slug, self.maker.endpoint.slug
+        return slug if maker == slug else f"{slug}>{maker}"
+
+    @property
+    def reads_files(self) -> bool:
+        """Whether the gateway reads any file before payment, for the price or the provider."""
+        return self.bought.reads_files or self.maker.reads_files
+
+    def reads_file(self, kind: FileKind) -> bool:
+        """Whether the gateway reads a file of this kind before payment."""
+        return self.bought.reads_file(kind) or self.maker.reads_file(kind)
+
+    async def validate(self, generation: GenerationRequest) -> None:
+        """Check the rules of the provider that makes it."""
+        maker = self.maker.endpoint
+        if self.maker is not self.bought:
+            generation = fill_defaults(generation, maker)
+        await self.maker.upstream.validate(generation, maker)
+
+
 async def _check_by_provider(
-    gateway: Gateway, generation: GenerationRequest, registered: Registered, address: str
+    gateway: Gateway, generation: GenerationRequest, order: _Order, address: str
 ) -> GenerationRequest:
+    slug, upstream = order.bought.endpoint.slug, order.maker.upstream
     try:
-        checking = EagerStart(_validate_in_turn(gateway, generation, registered, address))
+        checking = EagerStart(_validate_in_turn(gateway, generation, order, address))
         if checking.is_done:
             return checking.result
         # The timeout includes the wait for other buyers' files.
         async with asyncio.timeout(gateway.timing.validation_s):
             return await checking
     except InvalidInput as error:
-        raise ValidationError(registered.upstream.error_text(error)) from None
+        raise ValidationError(upstream.error_text(error)) from None
     except GatewayError:
         raise
     except Exception as error:
         # A plugin may raise anything. Its message may quote the buyer's request and is not logged.
-        _log.warning(
-            "request.not_validated", slug=registered.endpoint.slug, error=type(error).__name__
-        )
+        _log.warning("request.not_validated", slug=slug, error=type(error).__name__)
         raise ExecutionError("The request cannot be checked now. Try again later.") from error
 
 
@@ -186,30 +223,29 @@ def _check_amount(price: UnitPrice, generation: GenerationRequest) -> None:
 
 
 async def _validate_in_turn(
-    gateway: Gateway, generation: GenerationRequest, registered: Registered, address: str
+    gateway: Gateway, generation: GenerationRequest, order: _Order, address: str
 ) -> GenerationRequest:
     """Validate; a file takes a slot, and all addresses share the slots fairly."""
     if generation.attachment is None:
-        return await _validate(gateway, generation, registered)
-    slug = registered.endpoint.slug
-    if checked := gateway.intake.checked_files.find(address, slug, generation):
+        return await _validate(gateway, generation, order)
+    if checked := gateway.intake.checked_files.find(address, order.name, generation):
         return checked
     async with gateway.intake.checks.turn(address):
-        checked = await _validate(gateway, generation, registered)
+        checked = await _validate(gateway, generation, order)
     if checked.attachment is generation.attachment:
         # A picture that was put right is put right again, since its bytes take too much memory.
-        gateway.intake.checked_files.add(address, slug, checked)
+        gateway.intake.checked_files.add(address, order.name, checked)
     return checked
 
 
 async def _validate(
-    gateway: Gateway, generation: GenerationRequest, registered: Registered
+    gateway: Gateway, generation: GenerationRequest, order: _Order
 ) -> GenerationRequest:
     """Read the file by its kind, and check the provider's rules."""
-    endpoint, attachment = registered.endpoint, generation.attachment
+    endpoint, attachment = order.bought.endpoint, generation.attachment
     if attachment is not None:
         kind = endpoint.declaration.file_kind(attachment.extension)
-        if registered.reads_file(kind):
+        if order.reads_file(kind):
             read = await gateway.intake.read_file(
                 kind, attachment, most_bytes=endpoint.max_picture_bytes
             )
@@ -220,7 +256,7 @@ async def _validate(
                 generation = attrs.evolve(generation, measured=read.measured)
             if endpoint.unit_price is not None:
                 _check_amount(endpoint.unit_price, generation)
-    await registered.upstream.validate(generation, endpoint)
+    await order.validate(generation)
     return generation
 
 

@@ -92,6 +92,7 @@ def task(
         "code": task.code,
         "details": task.details,
         "refund": _write_refund(task.refund, refund_words),
+        **({"model": task.made_model} if task.made_model else {}),
         **(held if task.status is TaskStatus.HELD else {}),
     }
 

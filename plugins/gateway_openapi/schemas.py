@@ -79,6 +79,10 @@ def task_schema() -> dict[str, Any]:
             "done": {"type": "boolean", "description": "Whether the task has ended."},
             "slug": {"type": "string"},
             "capability": {"type": "string"},
+            "model": {
+                "type": "string",
+                "description": "The model that makes it, if the endpoint has a fallback.",
+            },
             "progress": number | {"description": "From 0 to 1."},
             "attempt": {"type": "integer"},
             "maxAttempts": {"type": "integer"},

@@ -125,7 +125,7 @@ class Trials:
         # Vendors may give the same id the same result.
         task_id = f"gateway-make-{secrets.token_hex(8)}"
         pace.submitted()
-        with pace.slot():
+        with registered.upstream.slot():
             async with Generator.of(desk.settings, task_id) as generator:
                 made = await make_one(registered, generator)
         cost = made.cost_micros if made.is_cost_told else None

@@ -27,7 +27,7 @@ def describe_all(gateway: Gateway, assets: Assets) -> list[dict[str, Any]]:
 
 
 def _describe(registered: Registered, gateway: Gateway, assets: Assets) -> dict[str, Any]:
-    endpoint = registered.endpoint
+    endpoint = registered.show(registered.endpoint)
     lowest, highest = price_range(endpoint)
     return {
         "slug": endpoint.slug,

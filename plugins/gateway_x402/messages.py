@@ -129,6 +129,8 @@ def _build_entry_v2(quote: Quote, token: str) -> dict[str, Any]:
 
 
 def _build_entry_v1(quote: Quote, token: str) -> dict[str, Any]:
+    # The description names the fallback.
+    about = quote.endpoint.description if quote.names_model else ""
     return {
         "scheme": "exact",
         "network": quote.network.name,
@@ -138,7 +140,7 @@ def _build_entry_v1(quote: Quote, token: str) -> dict[str, Any]:
         "maxAmountRequired": str(quote.price_units),
         "payTo": quote.wallet,
         "resource": quote.resource_url,
-        "description": quote.endpoint.title,
+        "description": about or quote.endpoint.title,
         "mimeType": "application/json",
         "maxTimeoutSeconds": MAX_TIMEOUT_S,
         "outputSchema": {

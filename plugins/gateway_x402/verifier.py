@@ -22,7 +22,7 @@ _CACHE_SIZE = 4096
 
 
 # A challenge without a reason does not depend on these. A new field of a quote is compared.
-NOT_SHOWN = frozenset({"earlier_units", "body_digest"})
+NOT_SHOWN = frozenset({"earlier_units", "body_digest", "maker"})
 # A tuple. Values that are the same objects are equal at once, as most are.
 _shown = operator.attrgetter(
     *(field.name for field in attrs.fields(Quote) if field.name not in NOT_SHOWN)

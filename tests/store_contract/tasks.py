@@ -9,7 +9,9 @@ import pytest
 
 from gateway.domain import Attachment, GenerationRequest, PaymentState, TaskStatus
 from gateway.store import SqlStore
+from gateway.store.sql import Connection
 from gateway_testing.facts import (
+    ENDPOINT,
     NOW,
     RESULT,
     known,
@@ -40,6 +42,34 @@ class WorkingContract(JobsContract):
         assert lease.until == NOW + 60
         task = await known(store, lease.task_id)
         assert (task.status, task.attempt, task.started_at) == (TaskStatus.PROCESSING, 1, NOW)
+
+    async def test_a_fallbacks_task_is_leased_as_the_makers_and_ends_as_the_bought(
+        self, store: SqlStore
+    ) -> None:
+        maker = attrs.evolve(ENDPOINT, slug="spare", model="model of spare")
+        task = await queued(store, maker=maker)
+        for seen in (task, await known(store, task.id)):
+            assert (seen.slug, seen.payment.slug) == ("picture", "picture")
+            assert (seen.made_by, seen.made_model) == ("spare", "model of spare")
+        assert await store.queue.lease(1, lease_s=60, now=NOW, known=["picture"]) == []
+        (lease,) = await store.queue.lease(1, lease_s=60, now=NOW, known=["spare"])
+        assert (lease.slug, lease.sold_as, lease.bought) == ("spare", "picture", "picture")
+        assert await store.queue.complete(lease, RESULT, expires_at=NOW + 99, now=NOW + 1)
+        rows = await store._rows("SELECT slug, made_by FROM tasks WHERE id = ?", task.id)
+        assert [tuple(row[:]) for row in rows] == [("picture", "spare")]
+
+    @pytest.mark.parametrize(
+        "change", ["made_by = 'spare'", "slug = 'spare'", "slug = sold_as", "sold_as = 'other'"]
+    )
+    async def test_the_maker_of_a_task_never_changes(self, store: SqlStore, change: str) -> None:
+        maker = attrs.evolve(ENDPOINT, slug="lent", model="model of lent")
+        task = await queued(store, maker=maker)
+
+        def give_away(db: Connection) -> None:
+            db.execute(f"UPDATE tasks SET {change} WHERE id = ?", (task.id,))
+
+        with pytest.raises(Exception, match="the maker of an order never changes"):
+            await store.write(give_away)
 
     async def test_the_longest_due_is_claimed_first(self, store: SqlStore) -> None:
         tasks = [await queued(store, tx, created_at=NOW - tx) for tx in (1, 3, 2)]

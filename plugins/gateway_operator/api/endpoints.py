@@ -112,6 +112,7 @@ def row_of(registered: Registered) -> dict[str, Any]:
         "slug": endpoint.slug,
         "sells": registered.sells_now,
         "isPaused": registered.is_paused,
+        "fallback": change.fallback if change is not None else None,
         "pauseReason": change.pause_reason if change is not None else None,
         "priceUnits": endpoint.price_units,
         "moreUnits": more_prices(endpoint),

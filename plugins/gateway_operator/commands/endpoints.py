@@ -16,6 +16,7 @@ from gateway.errors import SettingsError
 from gateway.settings import load_settings
 from gateway_check.catalog import load_catalog
 from gateway_operator.actions import endpoints as actions
+from gateway_operator.actions.fallbacks import choose_fallback
 from gateway_operator.commands.session import open_session, shell_actor
 from gateway_operator.desk.desk import Desk
 from gateway_operator.tables import print_rows
@@ -79,6 +80,7 @@ def _make_row(catalog: Catalog, registered: Registered) -> dict[str, Any]:
         and not registered.is_paused
         and not registered.obstacle,
         "paused": _pause_reason(registered.change),
+        "fallback": registered.change.fallback if registered.change is not None else None,
     }
 
 
@@ -96,6 +98,8 @@ def _stack_row(row: dict[str, Any]) -> dict[str, Any]:
     state = [] if row["on sale"] else ["not on sale"]
     if row["paused"] is not None:
         state = [f"paused: {row['paused']}"]
+    if row["fallback"] is not None:
+        state.append(f"fallback: {row['fallback']}")
     return {
         "slug": "\n".join([row["slug"], *state]),
         "price": "\n".join([row["price"], *row["other prices"], *cost]),
@@ -228,6 +232,31 @@ def cost(*, slug: str, usd_amount: str | None, reset: bool, reason: str) -> None
         if micros_now is None:
             return f"The cost of {slug} is not known."
         return f"One generation of {slug} costs you {micros_now / 10**6:g} US dollars."
+
+    _act(act)
+
+
+@endpoints.command()
+@_SLUG
+@click.argument("other", metavar="[OTHER]", required=False)
+@click.option("--reset", is_flag=True, help="Remove the fallback.")
+@click.option("--reason", default="", help="The reason, for the audit log.")
+@one_sentence
+def fallback(*, slug: str, other: str | None, reset: bool, reason: str) -> None:
+    """Choose the endpoint that makes new orders while the vendor fails.
+
+    It must take every request, promise the same result, and cost no more than the price.
+    """
+    if (other is None) != reset:
+        raise click.UsageError("Give the slug of the fallback, or --reset.")
+
+    async def act(desk: Desk) -> str:
+        warning = await choose_fallback(
+            desk, shell_actor(), slug, other, reason=reason, is_fresh=True
+        )
+        if other is None:
+            return f"{slug} has no fallback."
+        return " ".join(filter(None, (f"While {slug} fails, {other} makes it.", warning)))
 
     _act(act)
 

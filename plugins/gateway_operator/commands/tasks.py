@@ -89,14 +89,17 @@ def _show_task(named: str, *, as_json: bool) -> None:
                 raise ActionRefused(error.message) from None
 
     detail = asyncio.run(find())
-    row = detail.facts.row
+    row, made_by = detail.facts.row, detail.facts.own.made_by
     if as_json:
         facts: dict[str, Any] = {"task": row.id, "endpoint": row.slug, "status": row.status}
+        facts |= {"made_by": made_by}
         facts |= {"attempts": [attrs.asdict(one) for one in detail.attempts]}
         facts |= {"timeline": [attrs.asdict(one) for one in detail.timeline]}
         click.echo(json.dumps(facts, indent=2))
         return
-    click.echo(f"{row.id}  {row.slug}  {detail.listed.state.words}")
+    maker = f"made by {made_by}, its fallback" if made_by is not None else ""
+    parts = (row.id, row.slug, detail.listed.state.words, maker)
+    click.echo("  ".join(filter(None, parts)))
     print_rows([_make_moment(one) for one in detail.timeline], as_json=False)
 
 

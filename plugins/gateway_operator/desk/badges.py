@@ -37,7 +37,7 @@ async def _read_badges(desk: Desk) -> Badges:
     sum_owed = partial(current_state.owed_now, is_automatic=desk.settings.refunds_automatically)
     owed = await desk.store.sum(sum_owed)
     off = sum(
-        one.open_circuit is not None or bool(one.obstacle)
+        (one.open_circuit is not None or bool(one.obstacle)) and one.fallback is None
         for one in desk.catalog.everything()
         if desk.catalog.is_enabled(one.endpoint.slug)
     )

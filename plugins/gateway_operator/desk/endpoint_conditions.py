@@ -163,10 +163,68 @@ def _paused(facts: Facts, _: Thresholds) -> Iterator[Condition]:
             )
 
 
+def _fallback_used(facts: Facts, _: Thresholds) -> Iterator[Condition]:
+    for one in facts.endpoints:
+        if one.made_by is None:
+            continue
+        lasted = f" for {age(facts.at - one.off_since)}" if one.off_since is not None else ""
+        yield Condition(
+            condition="fallback_used",
+            subject=one.slug,
+            # A key or a bill that only the operator can repair is not forgotten.
+            level="warn" if one.is_account else "note",
+            title=f"{one.slug} is made by {one.made_by}",
+            text=f"Its own vendor has failed{lasted}: {sentence(one.problem or '')}",
+            action=_suggest_fix(one),
+            page="endpoints",
+            button="View the endpoint",
+            href=f"/admin/endpoints#{one.slug}",
+        )
+
+
+def _fallback_unusable(facts: Facts, _: Thresholds) -> Iterator[Condition]:
+    for one in facts.endpoints:
+        # What nothing checks is off sale whatever its vendor does.
+        is_off = one.is_switched_off or one.is_unchecked
+        if one.fallback is None or not one.fallback_problem or is_off:
+            continue
+        yield Condition(
+            condition="fallback_unusable",
+            subject=one.slug,
+            level="warn",
+            title=f"{one.fallback} cannot make the orders of {one.slug}",
+            text=f"It is the fallback, but {one.fallback_problem}. So {one.slug} is off sale while "
+            "its own vendor fails.",
+            action="Choose another fallback, or none.",
+            page="endpoints",
+            button="Change the fallback",
+            href=f"/admin/endpoints/{one.slug}/fallback",
+        )
+
+
+def _fallback_doubts(facts: Facts, _: Thresholds) -> Iterator[Condition]:
+    for one in facts.endpoints:
+        if not one.fallback_doubts or one.fallback_problem or one.is_switched_off:
+            continue
+        yield Condition(
+            condition="fallback_doubts",
+            subject=one.slug,
+            level="note",
+            title=f"Check the fallback of {one.slug}",
+            text=one.fallback_doubts,
+            action="Set its cost, or choose another fallback.",
+            page="endpoints",
+            button="Change the fallback",
+            href=f"/admin/endpoints/{one.slug}/fallback",
+            raises_alarm=False,
+        )
+
+
 def _by_provider(facts: Facts) -> Mapping[str, list[EndpointFacts]]:
     found: dict[str, list[EndpointFacts]] = {}
     for one in facts.endpoints:
-        if one.problem is not None and not (one.is_switched_off or one.is_unchecked):
+        is_told = one.is_switched_off or one.is_unchecked or one.made_by is not None
+        if one.problem is not None and not is_told:
             found.setdefault(one.provider, []).append(one)
     return found
 
@@ -174,6 +232,9 @@ def _by_provider(facts: Facts) -> Mapping[str, list[EndpointFacts]]:
 ENDPOINT_RULES = (
     _off_sale,
     _unchecked,
+    _fallback_used,
+    _fallback_unusable,
+    _fallback_doubts,
     _retiring,
     _failures,
     _below_cost,

@@ -95,7 +95,7 @@ def _find_state(facts: EndpointFacts) -> EndpointState:
         return "paused"
     if facts.is_retired:
         return "retired"
-    return "on sale" if facts.problem is None else "off sale"
+    return "on sale" if facts.sells else "off sale"
 
 
 def _find_cost(facts: EndpointFacts, sums: EndpointSums) -> tuple[int | None, CostSource | None]:

@@ -18,10 +18,11 @@ from gateway.domain.costs import worst_sales
 from gateway.domain.eip3009 import BALANCE_OF, word
 from gateway_operator.desk.chain_pace import PaceFacts, read_pace
 from gateway_operator.desk.desk import Desk
+from gateway_operator.desk.fallbacks import describe_fallback
 from gateway_operator.desk.last_seen import Seen
 from gateway_operator.desk.machine_facts import MachineFacts, read_machine
 from gateway_operator.desk.running import Check
-from gateway_operator.sql import current_state, sums
+from gateway_operator.sql import current_state, fallbacks, sums
 from gateway_operator.sql.current_state import Override, OwedNow, Waiting
 
 _DAY_S = 86_400.0
@@ -68,6 +69,12 @@ class EndpointFacts:
     is_held: bool = False
     # Whether it is off sale because nothing checks its results.
     is_unchecked: bool = False
+    # The operator's choice of a fallback, and why that cannot make orders now; empty: it can.
+    fallback: str | None = None
+    fallback_problem: str = ""
+    fallback_doubts: str = ""
+    # The fallback, while it makes the new orders.
+    made_by: str | None = None
 
     @property
     def is_paused(self) -> bool:
@@ -78,7 +85,7 @@ class EndpointFacts:
     def sells(self) -> bool:
         """Whether it can be bought now."""
         is_off = self.is_paused or self.is_switched_off or self.is_retired
-        return self.problem is None and not is_off
+        return (self.problem is None or self.made_by is not None) and not is_off
 
 
 @attrs.frozen(kw_only=True)
@@ -170,6 +177,7 @@ async def _read_facts(desk: Desk) -> Facts:
 def _read_stored(db: Any, now: float, *, is_automatic: bool) -> dict[str, Any]:
     """Return the facts of one database state."""
     slugs = sums.sold_slugs(db)
+    makers = {*slugs, *fallbacks.ever_chosen(db)}
     day = sums.Period(since=now - _DAY_S, step_s=_DAY_S, bars=1)
     return {
         "owed": current_state.owed_now(db, is_automatic=is_automatic),
@@ -178,7 +186,7 @@ def _read_stored(db: Any, now: float, *, is_automatic: bool) -> dict[str, Any]:
         "waiting_tasks": current_state.waiting_tasks(db),
         "running_tasks": current_state.running_tasks(db),
         "overrides": {(one.slug, one.field): one for one in current_state.overrides(db)},
-        "failures": {slug: current_state.recent_failures(db, slug) for slug in slugs},
+        "failures": {slug: current_state.recent_failures(db, slug) for slug in makers},
         "margins": {slug: current_state.recent_margin(db, slug) for slug in slugs},
         "day": {one.slug: one for one in sums.sales(db, day)},
         "backup_at": current_state.newest_backup_at(db),
@@ -196,6 +204,7 @@ def _describe_endpoint(
     slug, overrides = endpoint.slug, stored["overrides"]
     day = stored["day"].get(slug)
     failed, recent_tasks = stored["failures"].get(slug, (0, 0))
+    fallback = describe_fallback(desk.catalog, one)
     return EndpointFacts(
         slug=slug,
         provider=one.upstream.provider.name,
@@ -222,6 +231,10 @@ def _describe_endpoint(
         is_retired=now >= endpoint.retires_at,
         is_held=bool(one.held),
         is_unchecked=bool(one.unchecked),
+        fallback=fallback.slug if fallback else None,
+        fallback_problem=fallback.problem if fallback else "",
+        fallback_doubts=fallback.doubts if fallback else "",
+        made_by=fallback.slug if fallback and fallback.is_used else None,
     )
 
 

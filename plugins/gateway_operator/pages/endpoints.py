@@ -33,6 +33,8 @@ _DONE = {
     "resumed": "It is on sale again.",
     "price": "The price was changed.",
     "cost": "The cost was set. It applies to results from now on.",
+    "fallback": "The fallback was set. It makes new orders while the vendor fails.",
+    "no-fallback": "There is no fallback any more.",
     "works": "The vendor answers: it is on sale again.",
     "silent": "The vendor still fails; the reason is shown below.",
 }

@@ -2,17 +2,18 @@
 
 import attrs
 
+from gateway.store.rows import SOLD
 from gateway.store.sql import Connection, dialect_of, placeholders
 from gateway_operator.sql.payment_search import OF_PAYER, search_payments
 
-_SELECT = """SELECT p.id AS payment_id, t.id AS task_id, t.slug, t.status,
+_SELECT = f"""SELECT p.id AS payment_id, t.id AS task_id, {SOLD} AS slug, t.status,
         coalesce(p.method, p.flow) AS flow, p.method, coalesce(m.payer, p.payer) AS payer,
         p.state, p.price_units, p.paid_units, p.created_at, r.decision,
         CASE WHEN p.method IS NULL THEN p.paid_tx END AS paid_tx,
         r.amount_units AS refund_units, r.tx_hash AS refund_tx
     FROM payments p JOIN tasks t ON t.payment_id = p.id
     LEFT JOIN method_proofs m ON m.payment_id = p.id
-    LEFT JOIN refunds r ON r.payment_id = p.id"""
+    LEFT JOIN refunds r ON r.payment_id = p.id"""  # noqa: S608 - a constant
 # Each takes the payer, the values of the filter, and a limit. So a page reads no more than a page.
 _OF_PAYER = """p.id IN (
     SELECT id FROM (SELECT p.id FROM payments p

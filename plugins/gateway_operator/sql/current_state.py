@@ -1,8 +1,11 @@
 """The current state: refunds owed, open payments, waiting tasks, overrides."""
 
+from collections.abc import Sequence
+
 import attrs
 
 from gateway.domain.failure_reasons import FailureReason
+from gateway.store.rows import SOLD
 from gateway.store.sql import Connection, dialect_of, placeholders
 from gateway_operator.sql.refund_lists import Kind, count_kinds
 from gateway_operator.sql.sums import join_payments
@@ -98,25 +101,35 @@ def waiting_tasks(db: Connection) -> Waiting:
 
 def running_tasks(db: Connection) -> dict[str, int]:
     """Return the number of running tasks by slug."""
-    rows = db.execute("SELECT slug, count(*) FROM tasks WHERE status = 'processing' GROUP BY slug")
+    rows = db.execute(
+        f"SELECT {SOLD}, count(*) FROM tasks t WHERE status = 'processing' GROUP BY {SOLD}"  # noqa: S608 - constants
+    )
     return {row[0]: row[1] for row in rows}
 
 
 def recent_failures(db: Connection, slug: str) -> tuple[int, int]:
-    """Return how many of an endpoint's newest finished tasks failed, and how many there are.
+    """Return how many of the newest tasks that an endpoint ended failed, and how many there are.
 
+    Tasks that a fallback made are the fallback's.
     Failures that say nothing about the endpoint are excluded, such as content policy refusals.
     """
     others = [reason.value for reason in FailureReason if not reason.counts]
     row = db.execute(
         f"""SELECT count(CASE WHEN status = 'failed' THEN 1 END), count(*) FROM (
-               SELECT status FROM tasks
-               WHERE slug = ? AND status IN ('completed', 'failed')
-                   AND coalesce(details, '') NOT IN ({placeholders(others)})
-               ORDER BY created_at DESC LIMIT ?) AS newest""",  # noqa: S608 - placeholders only
-        (slug, *others, _RECENT),
+                SELECT status FROM (
+                    SELECT * FROM ({_newest("slug = ? AND made_by IS NULL", others)}) AS own
+                    UNION ALL SELECT * FROM ({_newest("made_by = ?", others)}) AS lent
+                ) AS made ORDER BY created_at DESC LIMIT ?) AS newest""",  # noqa: S608 - placeholders only
+        (slug, *others, _RECENT, slug, *others, _RECENT, _RECENT),
     ).fetchone()
     return row[0], row[1]
+
+
+def _newest(made: str, others: Sequence[str]) -> str:
+    return f"""SELECT status, created_at FROM tasks
+        WHERE {made} AND status IN ('completed', 'failed')
+            AND coalesce(details, '') NOT IN ({placeholders(others)})
+        ORDER BY created_at DESC LIMIT ?"""  # noqa: S608 - constants and placeholders
 
 
 def recent_margin(db: Connection, slug: str) -> int | None:

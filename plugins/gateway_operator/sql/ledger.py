@@ -7,6 +7,7 @@ NULL is unknown.
 import attrs
 
 from gateway.store.nonces import UNDATED
+from gateway.store.rows import SOLD
 from gateway.store.sql import Connection, dialect_of
 
 # Wei are summed in two parts: nine ETH exceed 64 bits.
@@ -15,7 +16,7 @@ _GIGA = 10**9
 _FLOW = "coalesce(p.method, p.flow)"
 _PAID_TX = "CASE WHEN p.method IS NULL THEN p.paid_tx END"
 _SALES = f"""
-    SELECT p.created_at AS at, 'sale' AS kind, t.id AS task_id, t.slug AS slug,
+    SELECT p.created_at AS at, 'sale' AS kind, t.id AS task_id, {SOLD} AS slug,
         t.provider AS provider, {_FLOW} AS flow,
         coalesce(m.payer, p.payer) AS payer, {_PAID_TX} AS tx_hash,
         p.paid_block AS block, p.paid_units AS units,
@@ -27,14 +28,14 @@ _SALES = f"""
         LEFT JOIN method_proofs m ON m.payment_id = p.id
     WHERE p.created_at >= :since AND p.created_at < :until AND p.paid_tx IS NOT NULL"""  # noqa: S608 - constants
 _REFUNDS = f"""
-    SELECT e.at, 'refund', t.id, t.slug, t.provider, {_FLOW}, r.recipient, r.tx_hash,
+    SELECT e.at, 'refund', t.id, {SOLD}, t.provider, {_FLOW}, r.recipient, r.tx_hash,
         (SELECT s.mined_block FROM sent_transactions s WHERE s.tx_hash = r.tx_hash),
         -r.amount_units, NULL, NULL, NULL, p.state, {_PAID_TX}, NULL, NULL
     FROM payments p JOIN refunds r ON r.payment_id = p.id JOIN tasks t ON t.payment_id = p.id
         JOIN payment_events e ON e.payment_id = p.id AND e.new_state = 'refunded'
     WHERE p.state = 'refunded' AND e.at >= :since AND e.at < :until"""  # noqa: S608 - constants
 _MINED = """
-    SELECT {at}, 'gas', t.id, t.slug, t.provider,
+    SELECT {at}, 'gas', t.id, {sold}, t.provider,
         CASE WHEN r.sender = s.signer THEN 'refund' ELSE {flow} END, s.signer, s.tx_hash,
         s.mined_block, NULL, -(s.gas_wei + coalesce(s.l1_fee_wei, 0)), NULL, NULL,
         CASE s.succeeded WHEN 0 THEN 'reverted' ELSE 'mined' END, {paid_tx}, NULL, NULL
@@ -43,11 +44,11 @@ _MINED = """
     WHERE {at} >= :since AND {at} < :until AND {which}"""
 # Dated by its sending until the block's time is known.
 _GAS = " UNION ALL ".join(
-    _MINED.format(at=at, flow=_FLOW, paid_tx=_PAID_TX, which=which)
+    _MINED.format(at=at, sold=SOLD, flow=_FLOW, paid_tx=_PAID_TX, which=which)
     for at, which in (("s.mined_at", "s.mined_at IS NOT NULL"), ("s.sent_at", UNDATED))
 )
 _RESULTS = f"""
-    SELECT t.completed_at, 'vendor', t.id, t.slug, t.provider, {_FLOW}, '', NULL, NULL,
+    SELECT t.completed_at, 'vendor', t.id, {SOLD}, t.provider, {_FLOW}, '', NULL, NULL,
         NULL, NULL, -t.cost_micros,
         CASE WHEN t.cost_micros IS NULL THEN 'unknown' ELSE t.cost_source END,
         t.status, {_PAID_TX}, NULL, NULL

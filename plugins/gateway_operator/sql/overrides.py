@@ -4,8 +4,10 @@ from typing import Any, Literal
 
 from gateway.errors import ActionRefused, StaleForm
 from gateway.store.endpoint_changes import find_steps, join_price, put_steps, split_price
+from gateway.store.rows import SOLD
 from gateway.store.sql import Connection, locked
 from gateway_operator.sql.actions import current_id
+from gateway_operator.sql.sums import sold_by
 
 Field = Literal["paused", "price", "cost"]
 
@@ -73,19 +75,21 @@ def history(db: Connection, slug: str, limit: int) -> list[dict[str, Any]]:
 def sold_since(db: Connection, slug: str, since: float) -> tuple[int, int]:
     """Return the number of sales of an endpoint since then, and their sum in units."""
     row = db.execute(
-        """SELECT count(*), coalesce(sum(p.paid_units), 0) FROM tasks t
+        f"""SELECT count(*), coalesce(sum(p.paid_units), 0) FROM tasks t
            JOIN payments p ON p.id = t.payment_id
-           WHERE t.created_at > ? AND t.slug = ? AND p.paid_units IS NOT NULL""",
+           WHERE t.created_at > ? AND {sold_by(db)} = ?
+               AND p.paid_units IS NOT NULL""",  # noqa: S608 - constants
         (since, slug),
     ).fetchone()
     return int(row[0]), int(row[1])
 
 
 def unfinished(db: Connection, slug: str) -> int:
-    """Return the number of an endpoint's paid tasks that are queued or running."""
+    """Return the number of paid tasks, queued or running, that an endpoint sold or makes."""
     return int(
         db.execute(
-            "SELECT count(*) FROM tasks WHERE slug = ? AND status IN ('queued', 'processing')",
-            (slug,),
+            f"""SELECT count(*) FROM tasks t WHERE (slug = ? OR {SOLD} = ?)
+                AND status IN ('queued', 'processing')""",  # noqa: S608 - constants
+            (slug, slug),
         ).fetchone()[0]
     )

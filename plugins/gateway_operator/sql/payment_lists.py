@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import attrs
 
 from gateway.domain import MinedTransfer
+from gateway.store.rows import SOLD
 from gateway.store.sql import Connection, dialect_of
 
 _HASH_DIGITS = re.compile("(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
@@ -42,7 +43,7 @@ class PaymentRow:
     tx_hash: str | None
 
 
-_SELECT = """SELECT p.id AS payment_id, t.id AS task_id, t.slug,
+_SELECT = f"""SELECT p.id AS payment_id, t.id AS task_id, {SOLD} AS slug,
         coalesce(p.method, p.flow) AS flow, p.method, coalesce(m.payer, p.payer) AS payer,
         p.state, p.price_units, p.paid_units, p.created_at, p.updated_at,
         p."authorization" AS signed,
@@ -52,7 +53,7 @@ _SELECT = """SELECT p.id AS payment_id, t.id AS task_id, t.slug,
                 JOIN sent_transactions s ON s.tx_hash = b.tx_hash WHERE b.payment_id = p.id
          ) AS sent ORDER BY sent_at DESC, tx_hash LIMIT 1) AS tx_hash
     FROM payments p JOIN tasks t ON t.payment_id = p.id
-    LEFT JOIN method_proofs m ON m.payment_id = p.id"""
+    LEFT JOIN method_proofs m ON m.payment_id = p.id"""  # noqa: S608 - a constant
 
 
 def open_and_over(db: Connection, limit: int) -> tuple[list[PaymentRow], list[PaymentRow]]:

@@ -7,12 +7,15 @@ milliseconds. `cached_bars` caches them.
 import attrs
 
 from gateway.store.nonces import UNDATED
+from gateway.store.rows import SOLD
 from gateway.store.sql import Connection, dialect_of
 
 # Results whose times are measured.
 _TIMED = 500
 # Wei are summed in two parts: those of 100,000 transactions may exceed 64 bits.
 _GIGA = 10**9
+# A task that a fallback makes now.
+_LENT = "sold_as IS NOT NULL AND sold_as <> slug"
 _WEI = "s.gas_wei + coalesce(s.l1_fee_wei, 0)"
 
 
@@ -95,8 +98,20 @@ def sold_slugs(db: Connection) -> list[str]:
                WHERE found.slug IS NOT NULL)
            SELECT slug FROM found WHERE slug IS NOT NULL"""
     )
+    lent = db.execute(f"SELECT DISTINCT sold_as FROM tasks WHERE {_LENT}")  # noqa: S608 - a constant
     # The database's order depends on its locale.
-    return sorted(row[0] for row in rows)
+    return sorted({row[0] for row in (*rows, *lent)})
+
+
+def sold_by(db: Connection) -> str:
+    """Return the SQL of the slug that a task `t` was bought at, by index if that is possible."""
+    return SOLD if _has_lent(db) else "t.slug"
+
+
+def _has_lent(db: Connection) -> bool:
+    """Whether a fallback makes a task now. Its `slug` is the fallback's until it ends."""
+    found = db.execute(f"SELECT 1 FROM tasks WHERE {_LENT} LIMIT 1").fetchone()  # noqa: S608 - a constant
+    return found is not None
 
 
 def sales(db: Connection, period: Period) -> list[SalesBar]:
@@ -112,17 +127,13 @@ def sum_bar(db: Connection, period: Period, slug: str, bar: int) -> SalesBar | N
 
     One statement per bar reads a range of the index in order; a GROUP BY would sort all rows first.
     """
-    row = db.execute(
-        f"""SELECT count(*), sum(p.paid_units),
-                  count(CASE WHEN p.state = 'settled' THEN 1 END),
-                  sum(CASE WHEN p.state = 'settled' THEN p.paid_units END),
-                  count(CASE WHEN t.status = 'completed' THEN 1 END),
-                  count(t.cost_micros), sum(t.cost_micros)
-           FROM tasks t {join_payments(db)}
-           WHERE t.slug = ? AND t.created_at >= ? AND t.created_at < ?
-               AND p.paid_units IS NOT NULL""",  # noqa: S608 - constants only
-        (slug, period.start_of(bar), period.start_of(bar + 1)),
-    ).fetchone()
+    where = ["t.slug = ?"]
+    if _has_lent(db):
+        lent = f"SELECT payment_id FROM tasks WHERE {_LENT}"  # noqa: S608 - a constant
+        where = [f"{where[0]} AND t.payment_id NOT IN ({lent})"]
+        where.append(f"t.payment_id IN ({lent} AND sold_as = ?)")
+    rows = [_sum_rows(db, period, slug, bar, which) for which in where]
+    row = [sum(column) for column in zip(*rows, strict=True)]
     if not row[0]:
         return None
     # Every state after settled is a refund's.
@@ -132,11 +143,27 @@ def sum_bar(db: Connection, period: Period, slug: str, bar: int) -> SalesBar | N
         sold=row[0],
         taken_units=row[1],
         back=row[0] - row[2],
-        back_units=row[1] - (row[3] or 0),
+        back_units=row[1] - row[3],
         completed=row[4],
         costed=row[5],
-        cost_micros=row[6] or 0,
+        cost_micros=row[6],
     )
+
+
+def _sum_rows(db: Connection, period: Period, slug: str, bar: int, which: str) -> list[int]:
+    """Return the sums of a bar's tasks that match a condition with the slug."""
+    row = db.execute(
+        f"""SELECT count(*), sum(p.paid_units),
+                  count(CASE WHEN p.state = 'settled' THEN 1 END),
+                  sum(CASE WHEN p.state = 'settled' THEN p.paid_units END),
+                  count(CASE WHEN t.status = 'completed' THEN 1 END),
+                  count(t.cost_micros), sum(t.cost_micros)
+           FROM tasks t {join_payments(db)}
+           WHERE {which} AND t.created_at >= ? AND t.created_at < ?
+               AND p.paid_units IS NOT NULL""",  # noqa: S608 - constants only
+        (slug, period.start_of(bar), period.start_of(bar + 1)),
+    ).fetchone()
+    return [value or 0 for value in row]
 
 
 def join_payments(db: Connection) -> str:
@@ -179,11 +206,11 @@ def gas(db: Connection, since: float) -> GasSum:
 def newest_sales(db: Connection, limit: int) -> list[NewestSale]:
     """Return the newest sales, newest first."""
     rows = db.execute(
-        """SELECT t.id, t.slug, t.status, t.details, coalesce(p.method, p.flow), p.method, p.state,
+        f"""SELECT t.id, {SOLD}, t.status, t.details, coalesce(p.method, p.flow), p.method, p.state,
                   coalesce(m.payer, p.payer), p.paid_units, p.price_units, t.created_at
            FROM tasks t JOIN payments p ON p.id = t.payment_id
                LEFT JOIN method_proofs m ON m.payment_id = p.id
-           ORDER BY t.created_at DESC, t.payment_id DESC LIMIT ?""",
+           ORDER BY t.created_at DESC, t.payment_id DESC LIMIT ?""",  # noqa: S608 - a constant
         (limit,),
     )
     names = [field.name for field in attrs.fields(NewestSale)]

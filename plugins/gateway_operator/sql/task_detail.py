@@ -8,7 +8,7 @@ import attrs
 
 from gateway.contracts.store import AttemptRecord
 from gateway.domain import StoredOutput
-from gateway.store.rows import attempts_of, outputs_of
+from gateway.store.rows import SOLD, attempts_of, outputs_of
 from gateway.store.sql import Connection, Row
 from gateway_operator.audit_log import ActionRecord
 from gateway_operator.sql import actions
@@ -86,6 +86,10 @@ class OwnFacts:
     refund_sender: str | None
     refund_tx: str | None
 
+    # The fallback that makes it, and its model; None: the endpoint itself.
+    made_by: str | None
+    made_model: str | None
+
 
 @attrs.frozen(kw_only=True)
 class TaskFacts:
@@ -110,7 +114,7 @@ class TaskFacts:
     undelivered: Sequence[tuple[str, int]] = ()
 
 
-_SELECT = """SELECT t.id, t.slug, t.status, t.attempt, t.code, t.details, t.error,
+_SELECT = f"""SELECT t.id, {SOLD} AS slug, t.status, t.attempt, t.code, t.details, t.error,
         t.reason AS vendor_message, t.provider, t.created_at, t.completed_at, t.cost_micros,
         coalesce(p.method, p.flow) AS flow, p.method, coalesce(m.payer, p.payer) AS payer,
         p.state AS payment_state, p.price_units, p.paid_units, r.amount_units AS refund_units,
@@ -121,10 +125,11 @@ _SELECT = """SELECT t.id, t.slug, t.status, t.attempt, t.code, t.details, t.erro
         CASE WHEN p.method IS NULL THEN p.paid_tx END AS paid_tx, p.paid_block, m.claim, m.answer,
         m.refund_to, r.recipient, r.reason AS refund_reason, r.note AS refund_note,
         r.problem, r.sender AS refund_sender, r.tx_hash AS refund_tx,
-        t.handle, t.result, t.payment_id, t.begun_at, t.leased_by, t.attempts
+        t.handle, t.result, t.payment_id, t.begun_at, t.leased_by, t.attempts, t.made_by,
+        t.made_model
     FROM tasks t JOIN payments p ON p.id = t.payment_id
     LEFT JOIN method_proofs m ON m.payment_id = p.id
-    LEFT JOIN refunds r ON r.payment_id = p.id WHERE t.id = ?"""
+    LEFT JOIN refunds r ON r.payment_id = p.id WHERE t.id = ?"""  # noqa: S608 - a constant
 
 
 def find_task(db: Connection, task_id: str) -> TaskFacts | None:

@@ -6,6 +6,7 @@ is final, and later totals add to it.
 
 import attrs
 
+from gateway.store.rows import SOLD
 from gateway.store.sql import Connection
 
 # At least a minute older than the newest one.
@@ -111,11 +112,11 @@ def _last_final(db: Connection, oldest_open: str, newest: str) -> int:
 def sales_between(db: Connection, after: int, until: int | None) -> list[Sales]:
     """Return sales with a payment id above `after` and, if given, up to `until`."""
     rows = db.execute(
-        """SELECT t.slug, coalesce(p.method, p.flow) AS flow, count(*) AS sales,
+        f"""SELECT {SOLD}, coalesce(p.method, p.flow) AS flow, count(*) AS sales,
                sum(p.paid_units) AS units
            FROM payments p JOIN tasks t ON t.payment_id = p.id
            WHERE p.id > ? AND p.id <= coalesce(?, p.id) AND p.paid_tx IS NOT NULL
-           GROUP BY t.slug, coalesce(p.method, p.flow)""",
+           GROUP BY {SOLD}, coalesce(p.method, p.flow)""",  # noqa: S608 - constants
         (after, until),
     )
     return [Sales(slug=slug, flow=flow, sales=n, units=units) for slug, flow, n, units in rows]

@@ -132,7 +132,7 @@ async def test_a_methods_own_mistake_takes_nothing(gateway, tickets, chain, mist
 
 
 async def test_nothing_is_taken_while_the_endpoint_is_off_sale(gateway, tickets, chain):
-    def off(slug):
+    def off(*_):
         from gateway.errors import ExecutionError
 
         raise ExecutionError("It rests; nothing was charged.")

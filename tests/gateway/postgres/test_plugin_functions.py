@@ -84,6 +84,7 @@ async def test_a_function_commits_nothing_itself(
                 if not is_stubborn:
                     raise
 
+    store._plugins._limit_s = 30
     with contextlib.suppress(psycopg.Error, NotItsOwn):
         await store._run_for_plugin(ACME, work, writes=writes)
     assert read(database_url, "SELECT value FROM meta WHERE key = 'x'") == [("y",)]
@@ -135,6 +136,7 @@ async def test_a_function_that_never_returns_costs_one_thread(store, monkeypatch
             await run(block)
         await store.ping()
     assert calls == [1]
+    store._plugins._limit_s = 30
     # Another plugin goes on.
     await store._run_for_plugin(ACME, do("SELECT text FROM acme_notes"), writes=writes)
     returned.set()

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[3]
 FOLDERS = ("gateway", "providers", "plugins")
 OURS = {"gateway", *(path.stem for name in FOLDERS[1:] for path in (ROOT / name).iterdir())}
 # Documented by their packages, despite the underscore.
-DOCUMENTED = {"_current_frames", "_exit", "_get_current_object"}
+DOCUMENTED = {"_current_frames", "_exit", "_get_current_object", "_replace"}
 # Their packages document that programs set these.
 SETTINGS = ("sys.argv", "sys.stdout", "sys.stderr", "PIL.Image.MAX_IMAGE_PIXELS", "quart.g.")
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 
+import attrs
 import pytest
 from click.testing import CliRunner
 
@@ -10,7 +11,7 @@ from gateway import Handle
 from gateway.cli import main
 from gateway.contracts import Cost
 from gateway.store import SqliteStore
-from gateway_testing.facts import NOW, RESULT, WALLET, leased, queued
+from gateway_testing.facts import ENDPOINT, NOW, RESULT, WALLET, leased, queued
 from tests.migrated_databases import put_database
 
 SENT = "2027-01-15 08:00:05"  # NOW and 5 seconds
@@ -57,7 +58,8 @@ async def _history(folder) -> None:
         await queue.complete(
             done, RESULT, expires_at=NOW + 9, now=NOW, cost=Cost(micros=12_500, source="told")
         )
-        at_work = await leased(store, tx=5, id="at-work")
+        spare = attrs.evolve(ENDPOINT, slug="spare")
+        at_work = await leased(store, tx=5, id="at-work", maker=spare)
         await queue.extend(at_work, lease_s=60, now=NOW, progress=0.5, note="3rd in line")
         await queued(store, tx=6, id="waiting")
 
@@ -124,6 +126,14 @@ def test_one_task_is_shown_with_its_attempts(command):
     assert (attempt["number"], attempt["outcome"]) == (1, "failed")
     assert (attempt["begun_at"], attempt["message"]) == (NOW, "400 blocked: a boat")
     assert [one["title"] for one in facts["timeline"]][-1].startswith("Refund of")
+
+
+def test_the_attempts_of_a_fallback_are_shown_with_its_name(command):
+    assert "at-work  picture" in (shown := command("show", "at-work"))
+    assert "made by spare, its fallback" in shown
+    facts = json.loads(command("show", "at-work", "--json"))
+    assert (facts["endpoint"], facts["made_by"], len(facts["attempts"])) == ("picture", "spare", 1)
+    assert json.loads(command("show", "refused", "--json"))["made_by"] is None
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,8 @@ def _acceptance(store: SqliteStore, chain: FakeChain) -> Acceptance:
         chain=chain,
         now=lambda: float(NOW),
         born_at=NOW - 100.0,
-        check_serving=lambda _: None,
+        check_serving=lambda *_: None,
+        begin_sale=lambda *_: None,
         check_wallet=nothing,
     )
 

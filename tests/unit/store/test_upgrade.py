@@ -10,6 +10,7 @@ import pytest
 from gateway.errors import SettingsError
 from gateway.store import SqliteStore
 from gateway.store.sqlite import migrations, upgrade
+from gateway_nodes.postgres import migrations as on_postgres
 
 NEWEST = migrations.migrations()[-1][0]
 _NEXT = NEWEST + 1
@@ -35,6 +36,13 @@ def next_release(monkeypatch):
         monkeypatch.setattr(migrations, "migrations", lambda: [*present, (_NEXT, sql)])
 
     return become
+
+
+@pytest.mark.parametrize("migrations_of", [migrations.migrations, on_postgres.migrations])
+def test_no_number_of_a_migration_is_missing(migrations_of):
+    # A file that comes after one with a higher number would never be applied.
+    numbers = [number for number, _ in migrations_of()]
+    assert numbers == list(range(1, NEWEST + 1))
 
 
 def _write(path, *more) -> None:

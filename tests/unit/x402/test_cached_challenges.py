@@ -34,6 +34,8 @@ OTHERS = {
         "body_digest": "sha-256=:0:",
         "refund": PROMISE,
         "selling": "nothing",
+        "maker": attrs.evolve(ENDPOINT, slug="fallback"),
+        "names_model": True,
     }.items()
 }
 

@@ -53,6 +53,13 @@ def test_two_slugs_never_share_a_tool_and_none_is_the_free_one():
     assert all(re.fullmatch(r"[a-z0-9_]{1,64}", name) for name in tools)
 
 
+def test_a_tool_names_the_fallback_as_the_offer_does():
+    catalog = catalog_of(PICTURE, attrs.evolve(PICTURE, slug="spare", model="other-1"))
+    catalog.change({"picture": EndpointChange(changed_at=1.0, fallback="spare")})
+    words = [tool["description"] for tool in list_tools(catalog, BASE)[:2]]
+    assert ["other-1 by p may make it." in each for each in words] == [True, False]
+
+
 @pytest.mark.parametrize("length", [63, 64, 65, 100])
 def test_a_long_slug_has_a_name_that_clients_take(length):
     slugs = ["a-" * (length // 2 - 1) + end for end in ("b" * 20, "c" * 20)]

@@ -124,8 +124,8 @@ async def test_a_mute_by_json_is_carried_out_once(gateway):
     assert len(await actions_of(gateway, "alarm.mute")) == 1
 
 
-def _rename_endpoint(db) -> None:
-    db.execute("UPDATE tasks SET slug = 'paper'")
+def _blame_the_prompts(db) -> None:
+    db.execute("UPDATE tasks SET details = 'content_policy'")
 
 
 async def test_a_mute_goes_on_for_the_next_alarm_of_its_kind(gateway, clock):
@@ -140,7 +140,7 @@ async def test_a_mute_goes_on_for_the_next_alarm_of_its_kind(gateway, clock):
     await mute(desk, actor, "failures:picture", for_s=7200, reason="known")
     store = gateway.services.store
     # The endpoint works for a while, then fails again.
-    await store.write(_rename_endpoint)
+    await store.write(_blame_the_prompts)
     await check_alarms(gateway, clock, 30)
     await check_alarms(gateway, clock, 330)
     await fail_often(gateway)

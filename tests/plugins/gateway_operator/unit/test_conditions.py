@@ -72,6 +72,9 @@ def test_an_endpoint_that_nothing_checks_is_urgent_and_names_the_capability():
     assert (found.condition, found.subject, found.level) == ("unchecked", "picture", "bad")
     assert "the capability text-to-song" in found.text
     assert find(endpoints=(attrs.evolve(one, is_switched_off=True),)) == []
+    # Its fallback has the same capability, so that is one condition of each, not two.
+    lent = attrs.evolve(one, fallback="spare", fallback_problem="nothing checks its results")
+    assert only(endpoints=(lent,)).key == "unchecked:picture"
 
 
 def only(**changes) -> Condition:
@@ -126,6 +129,29 @@ def test_endpoints_of_one_vendor_that_is_off_sale_are_one_condition():
     # A wrong key or an unpaid bill needs the operator.
     assert found.action.endswith("then press Try now.")
     assert "automatically" not in found.text + found.action
+
+
+@pytest.mark.parametrize(("is_account", "level"), [(True, "warn"), (False, "note")])
+def test_a_vendor_whose_orders_a_fallback_makes_is_not_off_sale(is_account, level):
+    made = {"problem": "status 401", "is_account": is_account, "off_since": NOW - 3600}
+    found = only(**endpoint(**made, fallback="spare", made_by="spare"))
+    assert (found.level, found.key) == (level, "fallback_used:picture")
+    assert found.title == "picture is made by spare"
+    assert found.text.startswith("Its own vendor has failed for 1")
+    assert found.action.endswith("then press Try now.") is is_account
+
+
+def test_a_fallback_that_does_not_fit_is_soon_even_before_it_is_needed():
+    unfit = endpoint(fallback="spare", fallback_problem="it does not take .pdf files")
+    found = only(**unfit)
+    assert (found.level, found.key) == ("warn", "fallback_unusable:picture")
+    assert "does not take .pdf files" in found.text
+
+
+def test_what_is_unknown_of_a_fallback_is_said_as_long_as_it_lasts():
+    found = only(**endpoint(fallback="spare", fallback_doubts="Its cost is not known."))
+    assert (found.level, found.key) == ("note", "fallback_doubts:picture")
+    assert found.text == "Its cost is not known."
 
 
 def test_a_vendor_that_stumbles_becomes_urgent_after_a_while():
