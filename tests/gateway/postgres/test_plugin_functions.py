@@ -84,7 +84,6 @@ async def test_a_function_commits_nothing_itself(
                 if not is_stubborn:
                     raise
 
-    store._plugins._limit_s = 30
     with contextlib.suppress(psycopg.Error, NotItsOwn):
         await store._run_for_plugin(ACME, work, writes=writes)
     assert read(database_url, "SELECT value FROM meta WHERE key = 'x'") == [("y",)]

@@ -1,4 +1,4 @@
-"""While a vendor fails, the catalogue lets the fallback make an endpoint's orders, and says so."""
+"""While a vendor fails, the catalogue lets the fallback make an endpoint's orders."""
 
 import datetime as dt
 
