@@ -305,7 +305,7 @@ def _make_payments(
             store, methods.by_name, now, announcer.queued, announcer.ended
         ),
         check_serving=readiness.check_serving,
-        begin_sale=readiness.begin_sale,
+        check_maker=readiness.check_maker,
         check_wallet=wallet.check,
         on_queued=announcer.queued,
         now=now,

@@ -59,7 +59,7 @@ class Catalog:
         self._upstreams: dict[int, Upstream] = {}
         # Of plugins that were left out; they have yet to be closed.
         self.withdrawn: list[Upstream] = []
-        # Cached results of `cached` by name, and when the next offer changes (Unix seconds).
+        # Cached results of `cached` by name, and when the next model retires (Unix seconds).
         self._cache: dict[str, object] = {}
         self._cached_until = math.inf
 
@@ -239,7 +239,7 @@ class Catalog:
         if self._now() >= self._cached_until:
             self._cache.clear()
         if not self._cache:
-            coming = (at for one in self._registered.values() for at in one.changes_at)
+            coming = (one.endpoint.retires_at for one in self._registered.values())
             self._cached_until = min((at for at in coming if at > self._now()), default=math.inf)
         if name not in self._cache:
             self._cache[name] = make()

@@ -19,8 +19,6 @@ _FIRST_PAUSE_S = 30.0
 _LONGEST_PAUSE_S = 1800.0
 # The pause doubles at most this often.
 _DOUBLINGS = 6
-# How long an order that was sold as the trial is waited for: its payment may never settle.
-_TRIAL_S = 60.0
 _log = structlog.get_logger()
 
 
@@ -52,9 +50,6 @@ class CircuitBreaker:
         self.probe_at = 0.0
         # Submits in progress.
         self._working = 0
-        # The newest task that was sold as the trial, and until when it counts (Unix seconds).
-        self._trial_task = ""
-        self.trial_until = 0.0
         # For the operator; None unless the circuit is open.
         self.problem: str | None = None
         # Whether only the operator can fix it: a wrong key, no credit, a model that is gone.
@@ -83,21 +78,6 @@ class CircuitBreaker:
         self._working += more
         if self.is_on_trial:
             self._on_change()
-
-    def begin_trial(self, task_id: str) -> None:
-        """Note an order that is sold while the circuit is on trial, so that it tries the vendor."""
-        if self.is_on_trial and not self.is_tried:
-            self._trial_task, self.trial_until = task_id, self._now() + _TRIAL_S
-            self._on_change()
-
-    def is_tried_by(self, task_id: str) -> bool:
-        """Whether this task was sold as the trial."""
-        return self.is_tried and self._trial_task == task_id
-
-    @property
-    def is_tried(self) -> bool:
-        """Whether it is on trial, and an order that was sold for that is not decided yet."""
-        return self.is_on_trial and self._now() < self.trial_until
 
     @property
     def is_on_trial(self) -> bool:
@@ -169,7 +149,6 @@ class CircuitBreaker:
 
     def try_again(self) -> None:
         """Sell again, on trial, after a passed probe or if the provider cannot be probed."""
-        self.trial_until = 0.0
         self._set_problem(None)
         self._failures = 0
         if self._slug is None:

@@ -135,7 +135,8 @@ def _amounts(bought: Endpoint) -> list[GenerationRequest]:
 
 def name_fallback(bought: Endpoint, maker: Endpoint) -> Endpoint:
     """Return an offer whose description tells buyers who may make it in an outage."""
-    sentence = f"In an outage of its provider, {maker.model} by {maker.provider} may make it."
+    name = f"{maker.model} by {maker.provider}" if maker.model else maker.title
+    sentence = f"In an outage of its provider, {name} may make it."
     texts = [bought.description.strip() or bought.title, sentence]
     # A 402 cuts the end of a long description off.
     is_long = len(json.dumps(texts)) > _MAX_LISTED_CHARS

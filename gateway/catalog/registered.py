@@ -1,7 +1,7 @@
 """One registered endpoint: its provider, the operator's changes, and why it is not sold."""
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import attrs
 
@@ -84,7 +84,7 @@ class Registered:
         A fallback only replaces the vendor: an obstacle or a pause stops it too. While one order is
         the vendor's trial, the fallback makes the others: if it fails, they would all be refunds.
         """
-        if self.works and not self._is_tried:
+        if self.works and not (self.circuit.is_blocked or self.upstream.is_blocked):
             return self
         if self.obstacle or self.is_paused:
             return None
@@ -96,26 +96,6 @@ class Registered:
     @property
     def _circuits(self) -> tuple[CircuitBreaker, CircuitBreaker]:
         return self.upstream.circuit, self.circuit
-
-    @property
-    def _is_tried(self) -> bool:
-        """Whether an order is the vendor's or the model's trial, from its sale to its end."""
-        is_submitted = self.circuit.is_blocked or self.upstream.is_blocked
-        return is_submitted or any(circuit.is_tried for circuit in self._circuits)
-
-    def begin_trial(self, task_id: str) -> None:
-        """Note an order that this endpoint makes: if it is on trial, the order tries it."""
-        for circuit in self._circuits:
-            circuit.begin_trial(task_id)
-
-    def is_tried_by(self, task_id: str) -> bool:
-        """Whether this task was sold as the trial."""
-        return any(circuit.is_tried_by(task_id) for circuit in self._circuits)
-
-    @property
-    def changes_at(self) -> Sequence[float]:
-        """The times at which its offer may change without an event, in Unix seconds."""
-        return self.endpoint.retires_at, *(circuit.trial_until for circuit in self._circuits)
 
     @property
     def fallback(self) -> "Registered | None":
@@ -143,12 +123,16 @@ class Registered:
             return True
         return self.endpoint.counts_pages and not self.upstream.traits.limits_pages
 
-    def reads_file(self, kind: FileKind) -> bool:
-        """Whether the gateway reads a file of this kind before payment."""
+    def reads_file(self, kind: FileKind, *, is_lent: bool = False) -> bool:
+        """Whether the gateway reads a file of this kind before payment.
+
+        If a fallback makes the order (`is_lent`), no provider of this endpoint counts the pages.
+        """
         price = self.endpoint.unit_price
         is_priced = price is not None and price.unit.measure in kind.measures
         has_pages = PAGE.measure in kind.measures
-        return kind.is_always_read or is_priced or (has_pages and self.counts_pages)
+        counts_pages = self.endpoint.counts_pages if is_lent else self.counts_pages
+        return kind.is_always_read or is_priced or (has_pages and counts_pages)
 
     @functools.cached_property
     def reads_files(self) -> bool:

@@ -124,9 +124,9 @@ class Acceptance:
     # Raises `ExecutionError` if the endpoint with this slug cannot be sold now, or would not be
     # made by the endpoint with the second slug, which has checked the request.
     check_serving: Callable[[str, str], None]
-    # Notes an order just before its payment is stored, by the slugs of the bought endpoint and its
-    # maker, and the task. Raises `ExecutionError` if another endpoint makes it by now.
-    begin_sale: Callable[[str, str, str], None]
+    # Raises `ExecutionError` if the endpoint with the first slug would not be made by that with the
+    # second any more; asked just before a payment is stored.
+    check_maker: Callable[[str, str], None]
     # Raises if the operator's wallet must not be paid.
     check_wallet: Callable[[], Awaitable[None]]
     # Concurrent purchases share one search, because it takes dozens of RPC calls.
@@ -207,7 +207,7 @@ class Acceptance:
         structlog.contextvars.bind_contextvars(
             task=new.id, slug=new.endpoint.slug, provider=new.endpoint.provider
         )
-        self.begin_sale(new.endpoint.slug, (new.maker or new.endpoint).slug, new.id)
+        self.check_maker(new.endpoint.slug, (new.maker or new.endpoint).slug)
 
     async def cutoff_block(self) -> int:
         """Return the number of the last block that may be older than the database.

@@ -69,11 +69,14 @@ class _Purchase(_Paid):
     """A validated request, and the task that it shall get."""
 
     quote: Quote
+    # What it must match as long as the money is not taken yet.
+    unspent_quote: Quote
     new: NewTask
 
-    def check_terms(self, now: float) -> None:
+    def check_terms(self, now: float, *, is_unspent: bool = False) -> None:
         """Raise `PaymentRequired` if the authorization does not match the quote."""
-        self.verifier.check_terms(self.proof, self.quote, now)
+        quote = self.unspent_quote if is_unspent else self.quote
+        self.verifier.check_terms(self.proof, quote, now)
 
 
 @attrs.define(kw_only=True, slots=False)
@@ -163,14 +166,17 @@ class X402Payments(Acceptance):
     ) -> Accepted:
         proof = await self._read_header(verifier, header, quote)
         signed_units = proof.authorization.value_units
-        if signed_units in quote.earlier_units and covers_cost(quote, request, signed_units):
+        unspent_quote = quote
+        if signed_units in quote.earlier_units:
             # Signed for a 402 from before a change of the price.
             quote = attrs.evolve(quote, price_units=signed_units)
+            if covers_cost(quote, request, signed_units):
+                unspent_quote = quote
         key = _choose_key(idempotency_key, proof.idempotency_key)
         key_hash = payer_key_hash(proof.authorization.sender, key)
         while True:
             paid = _Paid(verifier=verifier, proof=proof, sent=sent, key_hash=key_hash)
-            purchase = self._begin(paid, quote, request)
+            purchase = self._begin(paid, quote, unspent_quote, request)
             known = await self._find_or_reserve(purchase)
             if accepted := await self._conclude(paid, known):
                 return accepted
@@ -199,7 +205,9 @@ class X402Payments(Acceptance):
             await self._check_can_settle(quote)
             raise
 
-    def _begin(self, paid: _Paid, quote: Quote, request: GenerationRequest) -> _Purchase:
+    def _begin(
+        self, paid: _Paid, quote: Quote, unspent_quote: Quote, request: GenerationRequest
+    ) -> _Purchase:
         fingerprint, sent_hash = request.fingerprint(quote.endpoint.slug), paid.sent.sent_hash
         new = self._new_task(quote, request, quote.price_units, fingerprint, sent_hash)
         return _Purchase(
@@ -208,6 +216,7 @@ class X402Payments(Acceptance):
             sent=attrs.evolve(paid.sent, quote=quote),
             key_hash=paid.key_hash,
             quote=quote,
+            unspent_quote=unspent_quote,
             new=new,
         )
 
@@ -305,6 +314,7 @@ class X402Payments(Acceptance):
         )
         search_from = max(head.number - _OLDER_NODES_BLOCKS, cutoff + 1)
         if is_unspent:
+            purchase.check_terms(self.now(), is_unspent=True)
             await self.exposure.check_not_barred(signed.sender)
             await self.settlements.settler.check(signed, quote)
             return search_from, limits

@@ -193,7 +193,8 @@ class Gateway:
         price_units = endpoint.price_of(request) if request else endpoint.price_units
         fallback = registered.fallback
         return Quote(
-            endpoint=registered.show(endpoint),
+            # The given one may be an offer that was shown already.
+            endpoint=registered.show(registered.endpoint),
             price_units=price_units,
             wallet=settings.wallet,
             network=settings.chain,

@@ -62,18 +62,11 @@ class Readiness:
         if problem := self.find_problem(slug) or _find_problem_of_maker(self.catalog[slug], maker):
             raise problem
 
-    def begin_sale(self, slug: str, maker: str, task_id: str) -> None:
-        """Note an order just before its payment is stored. One order at a time tries a vendor.
-
-        Raises `ExecutionError` if the endpoint `maker` would not make it any more.
-        """
+    def check_maker(self, slug: str, maker: str) -> None:
+        """Raise `ExecutionError` if the endpoint `maker` would not make an order any more."""
         registered = self.catalog.find(slug)
-        if registered is None or registered.is_tried_by(task_id):
-            return
-        if problem := _find_problem_of_maker(registered, maker):
+        if registered is not None and (problem := _find_problem_of_maker(registered, maker)):
             raise problem
-        if maker == slug:
-            registered.begin_trial(task_id)
 
     def find_problem(self, slug: str | None = None) -> ExecutionError | None:
         """Return why this machine sells nothing, or not this endpoint; None if it sells."""

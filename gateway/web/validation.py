@@ -161,11 +161,14 @@ class _Order:
     @property
     def reads_files(self) -> bool:
         """Whether the gateway reads any file before payment, for the price or the provider."""
-        return self.bought.reads_files or self.maker.reads_files
+        if self.maker is self.bought:
+            return self.bought.reads_files
+        return any(map(self.reads_file, self.bought.endpoint.file_kinds))
 
     def reads_file(self, kind: FileKind) -> bool:
         """Whether the gateway reads a file of this kind before payment."""
-        return self.bought.reads_file(kind) or self.maker.reads_file(kind)
+        is_lent = self.maker is not self.bought
+        return self.bought.reads_file(kind, is_lent=is_lent) or self.maker.reads_file(kind)
 
     async def validate(self, generation: GenerationRequest) -> None:
         """Check the rules of the provider that makes it."""

@@ -12,7 +12,7 @@ from gateway.contracts.store import EndpointChange
 from gateway.errors import ExecutionError
 from gateway.running.readiness import Readiness
 from tests.conftest import ScriptedProvider
-from tests.unit.catalog.test_fallbacks import BOUGHT, SPARE
+from tests.unit.catalog.test_fallbacks import BOUGHT, PAPER, SPARE
 
 
 @pytest.fixture
@@ -52,6 +52,20 @@ def test_a_fallback_sells_only_while_the_vendor_fails_and_the_offer_names_its_mo
     assert sold(catalog)["first"] == "model of first"
 
 
+def test_pages_that_the_bought_endpoints_provider_limits_are_counted_for_its_fallback(clock):
+    made, provider = Catalog({}, now=clock), ScriptedProvider()
+    provider.traits = attrs.evolve(provider.traits, limits_pages=True)
+    made.register(attrs.evolve(PAPER, price_per_page=None), provider, "plugin")
+    paper = made[PAPER.slug]
+    kind = PAPER.declaration.file_kind(".pdf")
+    assert [paper.reads_file(kind, is_lent=lent) for lent in (False, True)] == [False, True]
+
+
+def test_a_fallback_without_a_model_is_named_by_its_title():
+    named = name_fallback(BOUGHT, attrs.evolve(SPARE, model="", title="Other pictures"))
+    assert named.description.endswith("In an outage of its provider, Other pictures may make it.")
+
+
 @pytest.mark.parametrize("part", ["vendor", "model"])
 def test_one_order_tries_the_vendor_again_and_the_fallback_makes_the_others(catalog, part):
     first = catalog["first"]
@@ -73,62 +87,16 @@ def test_one_order_tries_the_vendor_again_and_the_fallback_makes_the_others(cata
         assert catalog["first"].maker is catalog["first"]
 
 
-@pytest.mark.parametrize("part", ["vendor", "model"])
-def test_an_order_is_the_trial_from_its_sale_and_for_a_minute_at_most(catalog, clock, part):
-    first = catalog["first"]
-    circuit = first.upstream.circuit if part == "vendor" else first.circuit
-    first.begin_trial("before")
-    assert not first.is_tried_by("before")
-    for ended in ("success", "time", "reopened"):
-        circuit.trip("status 401", is_account=True)
-        circuit.try_again()
-        assert sold(catalog)["first"] == "model of first"
-        first.begin_trial("task-1")
-        clock.offset_s += 30
-        first.begin_trial("task-2")
-        assert [first.is_tried_by(task) for task in ("task-1", "task-2")] == [True, False]
-        assert sold(catalog)["first"] == "model of second"
-        assert catalog["first"].maker is catalog["second"]
-        # It keeps no order from its submit.
-        assert first.wait_s == 0
-        if ended == "time":
-            clock.offset_s += 30
-        elif ended == "success":
-            # The end of another task's job decides nothing.
-            for is_own in (False, True):
-                with first.upstream.slot(), first.circuit.working():
-                    assert catalog["first"].maker is catalog["second"]
-                    if is_own:
-                        first.succeeded()
-                assert (catalog["first"].maker is catalog["second"]) is not is_own
-        else:
-            fail(catalog, "first")
-            circuit.trip("status 401", is_account=True)
-            first.upstream.circuit.try_again()
-            first.circuit.try_again()
-        assert sold(catalog)["first"] == "model of first"
-        assert not first.is_tried_by("task-1")
-
-
-def test_the_last_check_before_the_write_sells_one_order_as_the_trial(catalog, settings):
+def test_the_last_check_before_the_write_refuses_an_order_of_another_maker(catalog, settings):
     ready = Readiness(settings, catalog, None)
+    ready.check_maker("first", "first")
     fail(catalog, "first")
-    ready.begin_sale("first", "second", "task-0")
+    ready.check_maker("first", "second")
     with pytest.raises(ExecutionError, match="just changed"):
-        ready.begin_sale("first", "first", "task-1")
+        ready.check_maker("first", "first")
     catalog["first"].upstream.circuit.try_again()
     with pytest.raises(ExecutionError, match="just changed"):
-        ready.begin_sale("first", "second", "task-2")
-    for _ in range(2):
-        # A write that is repeated is the same order.
-        ready.begin_sale("first", "first", "task-3")
-    with pytest.raises(ExecutionError, match="just changed"):
-        ready.begin_sale("first", "first", "task-4")
-    ready.begin_sale("first", "second", "task-4")
-    fail(catalog, "second")
-    # Without a fallback, its orders wait for the trial.
-    ready.begin_sale("first", "first", "task-5")
-    ready.begin_sale("gone", "gone", "task-6")
+        ready.check_maker("first", "second")
 
 
 def test_the_offer_always_tells_who_may_make_it_in_an_outage(catalog):

@@ -42,7 +42,7 @@ def _acceptance(store: SqliteStore, chain: FakeChain) -> Acceptance:
         now=lambda: float(NOW),
         born_at=NOW - 100.0,
         check_serving=lambda *_: None,
-        begin_sale=lambda *_: None,
+        check_maker=lambda *_: None,
         check_wallet=nothing,
     )
 

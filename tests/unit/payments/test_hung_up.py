@@ -19,7 +19,7 @@ def acceptance() -> Acceptance:
         now=lambda: 0.0,
         born_at=0.0,
         check_serving=None,
-        begin_sale=None,
+        check_maker=None,
         check_wallet=None,
     )
 
