@@ -12,7 +12,7 @@ JOBS ?= $(shell expr 2 '*' $(CORES))
 export PYTHONDONTWRITEBYTECODE =
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: install lock demo quick test test-profile test-slow long-proofs proof check bench format docs site frontend clean
+.PHONY: install lock demo quick test collect test-profile test-slow long-proofs proof check bench format docs site frontend clean
 .PHONY: bench-documents bench-peers bench-paid bench-nodes bench-smoke
 .PHONY: image-check check-workflows vendors newest oldest
 .PHONY: sim mutants crash races faults clients fuzz chaos chaos-upgrade test-postgres
@@ -87,6 +87,11 @@ quick: install
 test: install
 	$(PYTEST) -q -n $(JOBS) --dist loadgroup -m "not full" tests --ignore=tests/gateway/postgres \
 		--ignore=tests/vendors
+
+# Reads all tests once and keeps their compiled forms, which each process of `make test` would make
+# for itself on a fresh machine.
+collect: install
+	$(PYTEST) -q --collect-only tests --ignore=tests/vendors >/dev/null
 
 # The PostgreSQL tests, and the gateway tests in on_postgres.txt, on PostgreSQL.
 test-postgres: install

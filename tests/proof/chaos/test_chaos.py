@@ -1,5 +1,7 @@
 """Several nodes on one PostgreSQL, killed and cut off: no money is lost or taken twice."""
 
+import pytest
+
 from tests.proof.chaos.campaign import Plan, run_chaos
 
 # A few seconds of everything; `make chaos` runs for minutes.
@@ -14,6 +16,7 @@ _SHORT = Plan(
 )
 
 
+@pytest.mark.full
 def test_money_survives_the_nodes_and_their_database(postgres_server, tmp_path):
     verdict, campaign = run_chaos(tmp_path, postgres_server, _SHORT, seed=20261123, nodes=2)
     assert verdict.problems == []

@@ -71,7 +71,10 @@ def proxied(serve) -> Iterator[Callable[..., Proxy]]:
         yield proxied
 
 
-@pytest.fixture(params=NAMES)
+# `make test` runs one of them.
+@pytest.fixture(
+    params=[NAMES[0], *(pytest.param(name, marks=pytest.mark.full) for name in NAMES[1:])]
+)
 def name(request) -> str:
     """Run a test with each installed proxy."""
     if shutil.which(request.param) is None:
