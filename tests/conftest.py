@@ -219,7 +219,7 @@ def clock() -> Clock:
 
 
 # Without a repr, because a gateway's takes 15 ms, twice a test: asyncio's runner calls
-# `signal.getsignal`, which formats the yielded value into an error that nobody reads.
+# `signal.getsignal`, which formats the yielded value into an error that is never read.
 @attrs.define(repr=False)
 class Running:
     """A gateway under test: its client, its parts, and its settings."""

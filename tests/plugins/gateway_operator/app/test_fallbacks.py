@@ -139,7 +139,7 @@ async def test_an_order_in_an_outage_is_made_and_shown_as_by_the_fallback(
 ):
     assert "model" not in await paid_for(gateway, payer)
     await choose(gateway)
-    # The task names whoever makes it.
+    # The task names its maker.
     assert (await paid_for(gateway, payer))["model"] == "pixel-1"
     fail(gateway)
     manifest = await (await gateway.client.get("/.well-known/agent-manifest.json")).get_json()
