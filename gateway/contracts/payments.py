@@ -45,8 +45,8 @@ class Quote:
     selling: Selling = "everything"
     # The fallback that makes the order, chosen when the request was checked; None: `endpoint`.
     maker: Endpoint | None = None
-    # Whether a fallback is chosen, so that offers of x402 v1 describe it, and the task names its
-    # model whoever makes it.
+    # Whether a fallback is chosen. Then offers of x402 v1 describe it, and each task names its
+    # model.
     names_model: bool = False
 
 

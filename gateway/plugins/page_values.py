@@ -34,7 +34,7 @@ def hold_unread(catalog: Catalog, settings: Settings, sections: Sequence[Section
         if names:
             catalog.hold(_describe(names, unread[names[0]]), section.plugin)
     known = attrs.fields_dict(Settings).keys() | {n for one in sections for n in one.fields}
-    # The page shows no others, so nobody could remove them.
+    # The page shows no others, so they could not be removed.
     locked = sorted(name for name in unread.keys() & known if is_locked(unread[name]))
     if settings.database_url and locked:
         catalog.hold(_describe(locked, unread[locked[0]]))

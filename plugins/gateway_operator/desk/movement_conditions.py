@@ -78,7 +78,7 @@ def _unread(facts: Facts, _: Thresholds) -> Iterator[Condition]:
 
 
 def _came(facts: Facts, _: Thresholds) -> Iterator[Condition]:
-    """Yield USDC that came to a key; nobody owes money to one.
+    """Yield USDC that came to a key, to which no money is owed.
 
     Anyone can send dust, so amounts below the lowest price raise no alarm.
     """
