@@ -132,6 +132,7 @@ def comparable(answer: Answered | None, lines: list[dict]) -> tuple:
     return answer.status, headers, answer.body, len(name) == 32 or name, logged
 
 
+@pytest.mark.full
 async def test_a_thousand_odd_requests_get_the_same_answers_both_ways(
     settings, provider, clock, payer
 ):

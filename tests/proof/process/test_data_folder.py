@@ -184,6 +184,7 @@ def _write_as_user(volume: Path) -> None:
     )
 
 
+@pytest.mark.full
 @as_root
 def test_commands_of_root_leave_nothing_of_roots_on_the_volume(command, volume):
     checked = command("check")

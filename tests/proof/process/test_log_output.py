@@ -47,6 +47,7 @@ def stopped(gateway) -> int:
     return gateway.process.wait(PATIENCE_S)
 
 
+@pytest.mark.full
 @one_server
 def test_a_gateway_whose_log_nobody_reads_sells_and_stops(served, chain, pipe):
     reader, served.output = pipe

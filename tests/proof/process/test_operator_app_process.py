@@ -51,6 +51,7 @@ def _ask(gateway, method, path, body=None, **headers):
         connection.close()
 
 
+@pytest.mark.full
 @one_server
 def test_the_operator_logs_in_before_anything_is_warm(cold):
     password = json.dumps({"password": "correct horse"})

@@ -351,6 +351,7 @@ async def test_a_file_of_which_nothing_can_be_read_fails(with_reader):
         await parsed(with_reader("read_nothing"), "a.pdf", pictures.scan("one", "two"))
 
 
+@pytest.mark.full
 async def test_a_reader_that_is_killed_on_one_page_is_worth_another_try(with_reader):
     with pytest.raises(gateway.Transient, match="killed from outside"):
         await parsed(with_reader("vanish_on_odd_pages"), "a.pdf", pictures.scan("one", "two"))

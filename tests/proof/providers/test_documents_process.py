@@ -87,6 +87,7 @@ async def test_the_process_stays_small(parser):
     assert size < 80_000  # kB; 59,000 when this was written
 
 
+@pytest.mark.full
 async def test_cancelling_kills_the_child(parser):
     task, child = await start_slow_document(parser)
     task.cancel()
@@ -96,6 +97,7 @@ async def test_cancelling_kills_the_child(parser):
     assert (await parser.submit(PAGE, None)).text == "# Hello"
 
 
+@pytest.mark.full
 async def test_a_child_killed_from_outside_is_worth_another_try(parser):
     task, child = await start_slow_document(parser)
     os.kill(child, signal.SIGKILL)

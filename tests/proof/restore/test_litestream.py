@@ -85,6 +85,7 @@ def _read(path: Path, sql: str) -> list:
 _TABLES = "SELECT name FROM sqlite_master WHERE name LIKE '%litestream%'"
 
 
+@pytest.mark.full
 async def test_a_replica_made_under_sales_is_restored_by_our_own_command(
     settings, provider, chain, config, clock, tmp_path
 ):

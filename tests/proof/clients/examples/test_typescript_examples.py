@@ -10,6 +10,7 @@ from tests.proof.clients.examples.conftest import environment, run
 from tests.proof.clients.examples.test_python_examples import SECRET, check_receiver
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("example", ["buy.mjs", "direct_with_proof.mjs"])
 async def test_it_buys_and_saves(script, variables, chain, provider, tmp_path, example):
     ran = await run("node", script(example), "é", folder=tmp_path, **variables)
