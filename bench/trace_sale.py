@@ -15,12 +15,12 @@ from pathlib import Path
 
 import attrs
 from eth_account import Account
-from gateway.demo.chain import PlayChain
-from gateway.demo.token import Authorization
 
 import gateway
 from gateway import Endpoint, Output, Result, Settings, hookimpl, usdc
 from gateway.app import create_app
+from gateway_demo.chain import PlayChain
+from gateway_demo.token import Authorization
 
 WALLET = "0x7cf1a6bd3fb7a9c1a5e2a3f9c2db2f3a4b5c6d7e"
 _PIXEL = base64.b64decode(
@@ -29,7 +29,7 @@ _PIXEL = base64.b64decode(
 _ROOT = Path(gateway.__file__).parents[1]
 _OURS = tuple(f"{_ROOT}/{name}/" for name in ("gateway", "plugins"))
 _SALES = 5
-_NOT_OURS = ("/gateway_demo/", "/gateway/demo/")
+_NOT_OURS = ("/gateway_demo/",)
 
 
 class Instant:
