@@ -91,7 +91,7 @@ test: install
 # Reads all tests once and keeps their compiled forms, which each process of `make test` would make
 # for itself on a fresh machine.
 collect: install
-	$(PYTEST) -q --collect-only tests --ignore=tests/vendors >/dev/null
+	@found=$$($(PYTEST) -q --collect-only tests --ignore=tests/vendors 2>&1) || { echo "$$found"; exit 1; }
 
 # The PostgreSQL tests, and the gateway tests in on_postgres.txt, on PostgreSQL.
 test-postgres: install

@@ -67,7 +67,7 @@ def reached_price(quote: Quote, units: int) -> int:
 def covers_cost(quote: Quote, request: GenerationRequest, units: int) -> bool:
     """Whether these units cover the known cost of the fallback that makes the order, if any.
 
-    Only for earlier prices, and money that is not taken yet: a transfer that was sent buys.
+    Only for earlier prices, and money that is not taken yet: what has moved buys.
     """
     if quote.maker is None:
         return True

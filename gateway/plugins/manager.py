@@ -389,13 +389,9 @@ class PluginManager:
         """Return the settler that `GATEWAY_SETTLEMENT` names."""
         hook, claims = "register_settlers", lambda name, _: (f"Settler {name}",)
         found = list(self._take_once(hook, settler_offer, claims, context=context))
-        offered = {
-            name: (plugin, factory)
-            for plugin, (name, factory) in found
-            if not self._is_left_out(plugin)
-        }
-        name = context.settings.settlement
-        if name not in offered:
+        kept = (one for one in found if not self._is_left_out(one[0]))
+        offered = {name: (plugin, factory) for plugin, (name, factory) in kept}
+        if (name := context.settings.settlement) not in offered:
             raise SettingsError(
                 f"GATEWAY_SETTLEMENT is {name!r}, but must be one of {', '.join(sorted(offered))}."
             )
