@@ -100,6 +100,8 @@ class Registered:
     @property
     def fallback(self) -> "Registered | None":
         """The fallback that makes its next order, or None."""
+        if not self.names_model:
+            return None
         maker = self.maker
         return None if maker is self else maker
 

@@ -173,10 +173,16 @@ class Gateway:
         problem = self.readiness.find_problem(slug)
         return self.settlements.obstacles.buyer_message if problem is None else problem.message
 
-    def quote(self, endpoint: Endpoint, request: GenerationRequest | None = None) -> Quote:
+    def quote(
+        self,
+        endpoint: Endpoint,
+        request: GenerationRequest | None = None,
+        *,
+        body_digest: str = "",
+    ) -> Quote:
         """Return the price of a request and where to pay it.
 
-        Without a request, it is the endpoint's base price.
+        Without a request, it is the endpoint's base price. `body_digest` is that of the request.
         """
         settings, registered = self.settings, self.catalog[endpoint.slug]
         earlier_units: tuple[int, ...] = ()
@@ -200,6 +206,7 @@ class Gateway:
             network=settings.chain,
             resource_url=f"{settings.base_url}/api/x402/{endpoint.slug}",
             earlier_units=earlier_units,
+            body_digest=body_digest,
             refund=self.refund_promises.of(price_units),
             selling=selling,
             maker=None if fallback is None else fallback.endpoint,

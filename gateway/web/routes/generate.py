@@ -63,7 +63,7 @@ async def answer_x402(gateway: Gateway, asked: Asked) -> Answer:
     del data
     check_idempotency_key(asked.header("Idempotency-Key"))
     generation = await check_request(gateway, body, registered, asked.address)
-    quote = attrs.evolve(gateway.quote(registered.endpoint, generation), body_digest=digest)
+    quote = gateway.quote(registered.endpoint, generation, body_digest=digest)
     return _answer_price(gateway, quote, asked)
 
 
@@ -79,7 +79,7 @@ async def _answer_paid(gateway: Gateway, asked: Asked, way: WayToPay, payment: s
         registered = gateway.catalog[slug]
         check_size(body, size_bytes, registered.endpoint)
         generation = await check_request(gateway, body, registered, asked.address)
-        quote = attrs.evolve(gateway.quote(registered.endpoint, generation), body_digest=digest)
+        quote = gateway.quote(registered.endpoint, generation, body_digest=digest)
         return await gateway.payments.accept(way, quote, generation, payment, key, sent)
 
     find = functools.partial(gateway.payments.find, way, sent, payment, key)
