@@ -160,10 +160,10 @@ def gateway_process(
 
 
 @contextlib.contextmanager
-def bare(kind: str) -> Iterator[int]:
-    """Run a baseline of bare.py on the server's core within the block; yields its port."""
+def bare(kind: str) -> Iterator[tuple[int, int]]:
+    """Run a baseline of bare.py on the server's core within the block; yields port and pid."""
     port = free_port()
     script = [str(BENCH / "bare.py"), kind, str(port)]
     with process(script, environment(), core=SERVER_CORE) as running:
         wait_listening(port, running)
-        yield port
+        yield port, running.pid
