@@ -59,7 +59,7 @@ __all__ = [
     "Closing",
     "Condition",
     "ContentPolicy",
-    "Documents",
+    "Discovery",
     "Endpoint",
     "Event",
     "EventReader",

@@ -84,7 +84,7 @@ class Mount:
 
 
 @attrs.frozen(kw_only=True)
-class Documents:
+class Discovery:
     """Entries in the documents by which agents find the gateway. Paths become full addresses."""
 
     # Entries of `endpoints` in the manifest: name to path.
@@ -232,7 +232,7 @@ class Part:
     # At the end, also after a failed start: release resources.
     close: Step | None = None
     mounts: Sequence[Mount] = ()
-    documents: Documents = attrs.field(factory=Documents)
+    discovery: Discovery = attrs.field(factory=Discovery)
     # More rows of `/api/ready`, and more conditions on the operator's pages. A row only reports:
     # its `stops` is for proxies and the operator, and stops no sale.
     checks: Callable[[], Awaitable[Iterable[Check]]] | None = None

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
-from gateway.contracts.parts import Documents, EventReader, EventType, Mount, Part
+from gateway.contracts.parts import Discovery, EventReader, EventType, Mount, Part
 from gateway.settings import parse_limit
 
 PATH_CLAIM = "Path "
@@ -73,7 +73,7 @@ def _mistakes_in(part: Part) -> Iterator[str]:
         yield f"every_s {part.every_s!r} is no number of seconds"
     if not isinstance(part.only_leader, bool):
         yield f"only_leader {part.only_leader!r} is no bool"
-    mistakes = (_mistakes_in_mounts(part), _mistakes_in_documents(part.documents))
+    mistakes = (_mistakes_in_mounts(part), _mistakes_in_discovery(part.discovery))
     yield from chain(*mistakes, _mistakes_in_events(part.events))
     for name in _CALLBACKS if part.callbacks is not None else ():
         if not callable(getattr(part.callbacks, name, None)):
@@ -118,27 +118,27 @@ def _mistakes_in_mount(mount: Mount) -> Iterator[str]:
         yield f"is_public {mount.is_public!r} is no bool"
 
 
-def _mistakes_in_documents(documents: Any) -> Iterator[str]:
-    if not isinstance(documents, Documents):
-        yield f"documents is a {type(documents).__name__}, no gateway.Documents"
+def _mistakes_in_discovery(discovery: Any) -> Iterator[str]:
+    if not isinstance(discovery, Discovery):
+        yield f"discovery is a {type(discovery).__name__}, no gateway.Discovery"
         return
     for name in ("manifest", "services", "guide"):
-        entries = getattr(documents, name)
+        entries = getattr(discovery, name)
         texts = list(chain(*entries.items())) if isinstance(entries, Mapping) else [entries]
         if not all(isinstance(text, str) and text.isprintable() for text in texts):
-            yield f"documents.{name} is no mapping of text to text in one line"
+            yield f"discovery.{name} is no mapping of text to text in one line"
             return
-    if taken := [name for name in documents.manifest if name in _ENTRIES]:
-        yield f"documents.manifest has the gateway's own entry {taken[0]!r}"
+    if taken := [name for name in discovery.manifest if name in _ENTRIES]:
+        yield f"discovery.manifest has the gateway's own entry {taken[0]!r}"
     for name in ("pages", "closed_paths"):
-        if not isinstance(getattr(documents, name), list | tuple):
-            yield f"documents.{name} is no list of paths"
+        if not isinstance(getattr(discovery, name), list | tuple):
+            yield f"discovery.{name} is no list of paths"
             return
-    own = [documents.openapi] if documents.openapi != "" else []
-    listed = (*documents.manifest.values(), *documents.services.values(), *documents.guide)
-    for path in (*own, *listed, *documents.pages, *documents.closed_paths):
+    own = [discovery.openapi] if discovery.openapi != "" else []
+    listed = (*discovery.manifest.values(), *discovery.services.values(), *discovery.guide)
+    for path in (*own, *listed, *discovery.pages, *discovery.closed_paths):
         if not isinstance(path, str) or not _LISTED_PATH.fullmatch(path):
-            yield f"documents: {path!r} is no path of this gateway"
+            yield f"discovery: {path!r} is no path of this gateway"
 
 
 def _mistakes_in_events(events: Any) -> Iterator[str]:

@@ -12,7 +12,7 @@ from gateway.catalog.watchdog import Watchdog
 from gateway.concurrency.fence import Fence
 from gateway.concurrency.shared_answers import SharedAnswer
 from gateway.contracts import Alarm, Chain, Clock, OutputStore, PluginContext, Quote, Selling
-from gateway.contracts.parts import Callbacks, Check, Documents
+from gateway.contracts.parts import Callbacks, Check, Discovery
 from gateway.domain import Endpoint, GenerationRequest
 from gateway.domain.description import price_range
 from gateway.domain.refund_promise import RefundPromise
@@ -137,14 +137,14 @@ class Gateway:
         return next((one.callbacks for one in self.lifecycle.parts if one.callbacks), None)
 
     @property
-    def documents(self) -> Sequence[Documents]:
+    def discovery(self) -> Sequence[Discovery]:
         """The parts' entries in discovery documents."""
-        return [part.documents for part in self.lifecycle.parts]
+        return [part.discovery for part in self.lifecycle.parts]
 
     @property
     def openapi(self) -> str:
         """The path of the OpenAPI document; empty if no part serves one."""
-        return next((one.openapi for one in self.documents if one.openapi), "")
+        return next((one.openapi for one in self.discovery if one.openapi), "")
 
     @property
     def poll_s(self) -> float:

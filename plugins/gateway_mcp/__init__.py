@@ -8,7 +8,7 @@ import importlib.util
 from collections.abc import Callable
 
 from gateway import hookimpl
-from gateway.contracts.parts import Documents, Mount, Part
+from gateway.contracts.parts import Discovery, Mount, Part
 from gateway.running.gateway import Gateway
 from gateway.settings import Settings
 from gateway_mcp.limits import FILE_MESSAGE_BYTES, MESSAGE_BYTES
@@ -48,7 +48,7 @@ def register_parts(register: Callable[[Part], None], gateway: Gateway) -> None:
                     is_public=True,
                 )
             ],
-            documents=Documents(
+            discovery=Discovery(
                 manifest={"mcp": MCP_RULE},
                 services={"MCP": MCP_RULE},
                 guide={MCP_RULE: "the endpoints as tools of an MCP server"},

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from gateway import hookimpl
 from gateway.concurrency.late_imports import import_in_turn
-from gateway.contracts.parts import Documents, Mount, Part
+from gateway.contracts.parts import Discovery, Mount, Part
 from gateway.running.gateway import Gateway
 from gateway_operator.settings import OperatorSettings, operator_settings_of
 from gateway_operator.state import Operator
@@ -36,7 +36,7 @@ def register_parts(register: Callable[[Part], None], gateway: Gateway) -> None:
             warm=lambda: _warm_up(operator),
             close=operator.close,
             mounts=[Mount(paths=["/admin/*"], blueprint="gateway_operator.pages:make_blueprint")],
-            documents=Documents(closed_paths=["/admin"]),
+            discovery=Discovery(closed_paths=["/admin"]),
         )
     )
     register(Part(name="state-watch", run=lambda: _watch_state(gateway)))

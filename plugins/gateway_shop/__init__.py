@@ -9,7 +9,7 @@ from quart import Response
 
 from gateway import hookimpl
 from gateway.concurrency.late_imports import import_in_turn
-from gateway.contracts.parts import Documents, Mount, Part
+from gateway.contracts.parts import Discovery, Mount, Part
 from gateway.running.gateway import Gateway
 from gateway.settings import Settings
 from gateway.web.front.error_pages import ErrorPages
@@ -97,7 +97,7 @@ def register_parts(register: Callable[[Part], None], gateway: Gateway) -> None:
             work=examples.load,
             every_s=_RELOADED_EVERY_S,
             mounts=mounts,
-            documents=Documents(
+            discovery=Discovery(
                 pages=["/"], closed_paths=["/task/", "/purchases"], guide=_FOR_PEOPLE
             ),
         )

@@ -87,7 +87,7 @@ def view(gateway: Gateway, assets: Assets, slug: str) -> dict[str, Any]:
         "code": _write_code(
             gateway,
             slug if sold else first,
-            serves_mcp=any("mcp" in one.manifest for one in gateway.documents),
+            serves_mcp=any("mcp" in one.manifest for one in gateway.discovery),
         ),
         "title": title,
         "page": _describe_gateway(gateway, slug, title)

@@ -105,7 +105,7 @@ async def llms() -> Response:
         "llms.txt",
         settings=settings,
         callbacks=gateway.callbacks is not None,
-        documents=gateway.documents,
+        discovery=gateway.discovery,
         openapi=gateway.openapi,
         refund=gateway.refund_promise(),
         selling=gateway.selling,

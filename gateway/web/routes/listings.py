@@ -43,7 +43,7 @@ def describe_gateway(gateway: Gateway) -> dict[str, Any]:
             **({"openapi": base + gateway.openapi} if gateway.openapi else {}),
             **{
                 name: base + path
-                for one in gateway.documents
+                for one in gateway.discovery
                 for name, path in one.manifest.items()
             },
         },
@@ -222,7 +222,7 @@ def describe_agent(gateway: Gateway) -> dict[str, Any]:
     if gateway.openapi:
         openapi = {"name": "OpenAPI", "endpoint": base + gateway.openapi, "version": "3.1.0"}
         services.insert(1, openapi)
-    for one in gateway.documents:
+    for one in gateway.discovery:
         services += [{"name": name, "endpoint": base + path} for name, path in one.services.items()]
     if settings.contact_email:
         services.append({"name": "email", "endpoint": settings.contact_email})
@@ -252,7 +252,7 @@ def _describe_sales(network: Network, titles: str) -> str:
 
 def list_addresses(gateway: Gateway) -> str:
     """Return `/sitemap.xml`: the pages and the endpoints."""
-    pages = [path for one in gateway.documents for path in one.pages]
+    pages = [path for one in gateway.discovery for path in one.pages]
     paths = [*pages, *(f"/api/x402/{one.slug}" for one in gateway.catalog)]
     locations = "".join(
         f"<url><loc>{gateway.settings.base_url}{path}</loc></url>" for path in paths
@@ -265,6 +265,6 @@ def list_addresses(gateway: Gateway) -> str:
 
 def guide_crawlers(gateway: Gateway) -> str:
     """Return `/robots.txt`, which excludes buyers' tasks and files."""
-    theirs = [path for one in gateway.documents for path in one.closed_paths]
+    theirs = [path for one in gateway.discovery for path in one.closed_paths]
     closed = "".join(f"Disallow: {path}\n" for path in (*theirs, "/api/task/", "/files/"))
     return f"User-agent: *\n{closed}\nSitemap: {gateway.settings.base_url}/sitemap.xml\n"

@@ -6,7 +6,7 @@ import attrs
 import pytest
 import structlog
 
-from gateway import Check, Condition, Documents, Mount, Part, hookimpl
+from gateway import Check, Condition, Discovery, Mount, Part, hookimpl
 from gateway.plugins.installed import OPTIONAL_PARTS
 from tests.conftest import buy, running
 from tests.gateway.plugins.part_routes import Counter
@@ -48,7 +48,7 @@ class Acme:
                         is_public=True,
                     )
                 ],
-                documents=Documents(
+                discovery=Discovery(
                     manifest={"acme": "/acme"},
                     guide={"/acme": "how often this was asked"},
                     closed_paths=["/acme"],

@@ -133,8 +133,8 @@ async def test_mcp_is_named_only_where_it_is_served(gateway, monkeypatch):
     circuit = gateway.services.catalog["picture"].upstream.circuit
 
     async def told(is_served: bool) -> list[bool]:
-        documents = gateway.services.documents if is_served else []
-        monkeypatch.setattr(type(gateway.services), "documents", documents)
+        discovery = gateway.services.discovery if is_served else []
+        monkeypatch.setattr(type(gateway.services), "discovery", discovery)
         for change in (circuit.trip, lambda _: circuit.try_again()):
             change("a change of the catalogue")
         manifest = await get_json(gateway, MANIFEST)

@@ -7,7 +7,7 @@ import attrs
 import pytest
 from PIL import Image
 
-from gateway import Documents
+from gateway import Discovery
 from gateway.errors import SettingsError
 from gateway.settings.checks import check_settings
 from tests.authorizations import decoded
@@ -53,8 +53,8 @@ async def test_the_legacy_list_is_not_published(gateway):
 
 
 async def test_the_registration_file_has_the_shape_of_erc_8004(gateway, monkeypatch):
-    documents = [Documents(openapi="/openapi.json")]
-    monkeypatch.setattr(type(gateway.services), "documents", documents)
+    discovery = [Discovery(openapi="/openapi.json")]
+    monkeypatch.setattr(type(gateway.services), "discovery", discovery)
     agent = await get_json(gateway, AGENT)
     assert agent["type"] == "https://eips.ethereum.org/EIPS/eip-8004#registration-v1"
     assert set(agent) == {

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway import Documents, EventReader, Mount, Part
+from gateway import Discovery, EventReader, Mount, Part
 from gateway.plugins.part_offers import covers, part_offer
 from gateway.plugins.registration import find_taken
 
@@ -47,16 +47,16 @@ def mount(path="/acme", **changes):
         ({"mounts": [mount("/a b")]}, "gets no request"),
         ({"mounts": [mount("/acme/*"), mount("/acme/x")]}, "'/acme/*' comes first"),
         ({"mounts": [mount(paths=["/acme", "/acme"])]}, "'/acme' comes first"),
-        ({"documents": {}}, "documents is a dict"),
-        ({"documents": Documents(manifest={"a": 5})}, "documents.manifest is no mapping"),
-        ({"documents": Documents(guide=["/a"])}, "documents.guide is no mapping"),
-        ({"documents": Documents(guide={"/a": "b\nc"})}, "documents.guide is no mapping"),
-        ({"documents": Documents(pages="/a")}, "documents.pages is no list"),
-        ({"documents": Documents(pages=[None])}, "None is no path"),
-        ({"documents": Documents(pages=["/<a>"])}, "'/<a>' is no path"),
-        ({"documents": Documents(closed_paths=["/a\nAllow: /"])}, "is no path"),
-        ({"documents": Documents(openapi=5)}, "5 is no path"),
-        ({"documents": Documents(manifest={"generate": "/a"})}, "own entry 'generate'"),
+        ({"discovery": {}}, "discovery is a dict"),
+        ({"discovery": Discovery(manifest={"a": 5})}, "discovery.manifest is no mapping"),
+        ({"discovery": Discovery(guide=["/a"])}, "discovery.guide is no mapping"),
+        ({"discovery": Discovery(guide={"/a": "b\nc"})}, "discovery.guide is no mapping"),
+        ({"discovery": Discovery(pages="/a")}, "discovery.pages is no list"),
+        ({"discovery": Discovery(pages=[None])}, "None is no path"),
+        ({"discovery": Discovery(pages=["/<a>"])}, "'/<a>' is no path"),
+        ({"discovery": Discovery(closed_paths=["/a\nAllow: /"])}, "is no path"),
+        ({"discovery": Discovery(openapi=5)}, "5 is no path"),
+        ({"discovery": Discovery(manifest={"generate": "/a"})}, "own entry 'generate'"),
         ({"events": 5}, "events is a int"),
         ({"events": EventReader(take=None)}, "no gateway.EventReader with a function"),
         ({"events": EventReader(take=print, types=["task.ended"])}, "events.types"),

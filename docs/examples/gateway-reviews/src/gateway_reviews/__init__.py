@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from gateway import (
     Condition,
-    Documents,
+    Discovery,
     EventReader,
     EventType,
     Gateway,
@@ -46,7 +46,7 @@ def register_parts(register: Callable[[Part], None], gateway: Gateway) -> None:
                     limit="30/60s",
                 )
             ],
-            documents=Documents(guide={"/reviews": "POST a rating of a completed task here"}),
+            discovery=Discovery(guide={"/reviews": "POST a rating of a completed task here"}),
             conditions=find,
         )
     )
