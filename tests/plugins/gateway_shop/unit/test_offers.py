@@ -100,6 +100,12 @@ def test_a_picture_of_an_offer_off_sale_is_not_at_the_top():
     assert offers.arrange([offer(1, on_sale=False), offer(2, sample=None)])["mosaic"] == []
 
 
+def test_an_amount_in_a_laid_out_sample_stays_on_one_line():
+    html = lay_out("|a|b|\n|---|---|\n|North Sea coast|$ 148,050|\n")
+    assert "<td>North Sea coast</td>" in html
+    assert "<td>$\u00a0148,050</td>" in html
+
+
 def test_a_laid_out_sample_loads_runs_and_styles_nothing():
     text = (
         "# Head\n\n<script>x</script> [a](https://example.com) ![b](https://example.com/c.png)\n\n"
