@@ -80,7 +80,6 @@ def view(gateway: Gateway, assets: Assets, slug: str) -> dict[str, Any]:
         "sells": gateway.wallet.problem is None,
         "takes_transfers": any(offer["by_transfer"] for offer in offers),
         "sale_problem": gateway.sale_problem(),
-        "asks_transfers": shop_offers.takes_transfers(settings),
         "sold": shop_offers.name_sold(offers),
         "cheapest": shop_offers.find_cheapest(offers),
         "offer": next((offer for offer in offers if offer["slug"] == slug), None),
