@@ -4,11 +4,13 @@ import base64
 import contextlib
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import attrs
 import pytest
+from eth_account import Account
 
 from gateway.domain.eip3009 import BASE_SEPOLIA
 from tests.proof.pages.browser import Browser, Shop, open_browser, open_gateway, open_shop
@@ -29,13 +31,17 @@ return Response.json({...task, status: "processing", done: false, progress: 0.4,
 
 @attrs.define
 class Shops:
-    """One shop for each size of the front page, and one without play money."""
+    """Shops of 1, 5 and 50 offers for play money, the demo's, and two of 4 for real money.
+
+    The last one has no gas and no refund key.
+    """
 
     one: Shop
-    four: Shop
+    play: Shop
     many: Shop
     demo: Shop
     real: Shop
+    poor: Shop
 
 
 @contextlib.contextmanager
@@ -44,22 +50,24 @@ def open_shops(folder: Path) -> Iterator[Shops]:
     site = folder / "site"
     site.mkdir()
     install_plugin(site, "gateway_fails", FAILS)
-    names = ("one", "four", "many", "demo", "real")
+    names = ("one", "play", "many", "demo", "real", "poor")
     places = {name: folder / name for name in names}
     for place in places.values():
         place.mkdir()
     public = {"base_url": "https://shop.example.com", "webhooks": "off", "play_key": ""}
     with contextlib.ExitStack() as stack:
-        four = stack.enter_context(open_shop(places["four"]))
-        chain = four.chain
+        play = stack.enter_context(open_shop(places["play"]))
+        chain = play.chain
         one = stack.enter_context(open_gateway(places["one"], chain, sandbox="false"))
         real = stack.enter_context(open_gateway(places["real"], chain, **public))
+        nothing = {"settlement_key": Account.create().key.hex(), "refund_key": ""}
+        poor = stack.enter_context(open_gateway(places["poor"], chain, **public, **nothing))
         with pytest.MonkeyPatch.context() as patch:
             patch.syspath_prepend(str(site))
             facts = {"host": "localhost", "contact_email": "me@example.com"}
             many = stack.enter_context(open_gateway(places["many"], chain, **facts))
         demo = stack.enter_context(open_shop(places["demo"], chain_id=BASE_SEPOLIA.chain_id))
-        yield Shops(one=one, four=four, many=many, demo=demo, real=real)
+        yield Shops(one=one, play=play, many=many, demo=demo, real=real, poor=poor)
 
 
 @attrs.define
@@ -79,7 +87,8 @@ class Gallery:
 
     def keep(self, name: str) -> None:
         """Take a picture of the whole page."""
-        self.browser.until("[...document.images].every((one) => one.complete || one.loading)")
+        self.browser.run("for (const one of document.images) one.loading = 'eager'")
+        self.browser.until("[...document.images].every((one) => one.complete)")
         self.browser.run("scrollTo(0, 0)")
         shot = self.browser.cdp("Page.captureScreenshot", captureBeyondViewport=True)
         (self.folder / f"{name}-{self.look}.png").write_bytes(base64.b64decode(shot["data"]))
@@ -101,7 +110,14 @@ def main(folder: Path, looks: list[str]) -> None:
     ):
         for look in looks:
             gallery = Gallery(browser, folder, look)
-            for walk in (draw_pages, draw_ways_to_pay, draw_purchase, draw_files, draw_failure):
+            for walk in (
+                draw_pages,
+                draw_what_is_missing,
+                draw_ways_to_pay,
+                draw_purchase,
+                draw_files,
+                draw_failure,
+            ):
                 gallery.begin()
                 walk(gallery, shops)
 
@@ -109,24 +125,35 @@ def main(folder: Path, looks: list[str]) -> None:
 def draw_pages(gallery: Gallery, shops: Shops) -> None:
     """Front pages and forms."""
     gallery.visit("front-1", shops.one.base_url)
-    gallery.visit("front-4", shops.four.base_url)
+    gallery.visit("front-4", shops.real.base_url)
     gallery.visit("front-5-demo", shops.demo.base_url)
     gallery.visit("front-many", shops.many.base_url)
-    gallery.visit("form-picture", shops.four.base_url + PICTURE)
-    gallery.visit("form-edit", f"{shops.four.base_url}/play/sandbox-image-edit")
-    gallery.visit("form-extract", f"{shops.four.base_url}/play/sandbox-extract")
-    gallery.visit("form-document", shops.four.base_url + DOCUMENT)
+    gallery.visit("form-picture", shops.play.base_url + PICTURE)
+    gallery.visit("form-edit", f"{shops.play.base_url}/play/sandbox-image-edit")
+    gallery.visit("form-extract", f"{shops.play.base_url}/play/sandbox-extract")
+    gallery.visit("form-document", shops.play.base_url + DOCUMENT)
     gallery.visit("form-vendor", f"{shops.many.base_url}/play/offer-0")
-    gallery.visit("form-link", f"{shops.four.base_url}{PICTURE}?prompt=a+boat&aspect_ratio=16:9")
-    gallery.visit("purchases-none", f"{shops.four.base_url}/purchases")
-    gallery.visit("unknown", f"{shops.four.base_url}/play/nothing")
+    gallery.visit("form-link", f"{shops.play.base_url}{PICTURE}?prompt=a+boat&aspect_ratio=16:9")
+    gallery.visit("purchases-none", f"{shops.play.base_url}/purchases")
+    gallery.visit("unknown", f"{shops.play.base_url}/play/nothing")
+
+
+def draw_what_is_missing(gallery: Gallery, shops: Shops) -> None:
+    """A gateway without gas, which refunds nothing."""
+    browser, base_url = gallery.browser, shops.poor.base_url
+    browser.open(base_url)
+    # The first check of the key may come after the first page.
+    while "cannot settle" not in browser.text(".hero"):
+        time.sleep(0.5)
+        browser.reload()
+    gallery.keep("front-no-gas")
+    gallery.visit("form-no-gas", base_url + PICTURE)
 
 
 def draw_ways_to_pay(gallery: Gallery, shops: Shops) -> None:
     """Pay without a browser wallet: links, QR code, Base Account."""
     browser = gallery.browser
-    base_url = f"http://127.0.0.1:{shops.real.place.port}"
-    browser.open(base_url + PICTURE)
+    browser.open(shops.real.base_url + PICTURE)
     ask(browser)
     browser.find("[data-wallet=transfer]")
     gallery.keep("ways-to-pay")
