@@ -18,7 +18,7 @@ from tests.proof.pages.conftest import FAILS
 from tests.proof.pages.purchases import DOCUMENT, PICTURE, ask, choose_purse, finish
 from tests.proof.process.gateway_process import install_plugin
 
-LOOKS = ("light", "dark", "phone")
+SCREENS = ("light", "dark", "phone")
 FAILURE = "/play/fails-on-purpose"
 # A vendor that has not finished.
 _IN_WORK = """
@@ -72,17 +72,17 @@ def open_shops(folder: Path) -> Iterator[Shops]:
 
 @attrs.define
 class Gallery:
-    """The pictures of one look."""
+    """The pictures of one kind of screen."""
 
     browser: Browser
     folder: Path
-    look: str
+    screen: str
 
     def begin(self) -> None:
-        """Undo what a walk changed, and set the look."""
+        """Undo what a walk changed, and set the screen."""
         self.browser.reset()
-        self.browser.resize(390 if self.look == "phone" else 1280, 860)
-        if self.look == "dark":
+        self.browser.resize(390 if self.screen == "phone" else 1280, 860)
+        if self.screen == "dark":
             self.browser.darken()
 
     def keep(self, name: str) -> None:
@@ -91,7 +91,7 @@ class Gallery:
         self.browser.until("[...document.images].every((one) => one.complete)")
         self.browser.run("scrollTo(0, 0)")
         shot = self.browser.cdp("Page.captureScreenshot", captureBeyondViewport=True)
-        (self.folder / f"{name}-{self.look}.png").write_bytes(base64.b64decode(shot["data"]))
+        (self.folder / f"{name}-{self.screen}.png").write_bytes(base64.b64decode(shot["data"]))
 
     def visit(self, name: str, url: str) -> None:
         """Keep a page as a new visitor sees it."""
@@ -100,16 +100,16 @@ class Gallery:
         self.keep(name)
 
 
-def main(folder: Path, looks: list[str]) -> None:
-    """Walk through all shops in each look."""
+def main(folder: Path, screens: list[str]) -> None:
+    """Walk through all shops on each kind of screen."""
     folder.mkdir(parents=True, exist_ok=True)
     with (
         tempfile.TemporaryDirectory() as elsewhere,
         open_shops(Path(elsewhere)) as shops,
         open_browser() as browser,
     ):
-        for look in looks:
-            gallery = Gallery(browser, folder, look)
+        for screen in screens:
+            gallery = Gallery(browser, folder, screen)
             for walk in (
                 draw_pages,
                 draw_what_is_missing,
@@ -248,4 +248,4 @@ def draw_failure(gallery: Gallery, shops: Shops) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2:] or list(LOOKS))
+    main(Path(sys.argv[1]), sys.argv[2:] or list(SCREENS))
