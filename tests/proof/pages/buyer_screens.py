@@ -143,7 +143,7 @@ def draw_what_is_missing(gallery: Gallery, shops: Shops) -> None:
     browser, base_url = gallery.browser, shops.poor.base_url
     browser.open(base_url)
     # The first check of the key may come after the first page.
-    while "cannot settle" not in browser.text(".hero"):
+    while "Wallets cannot sign" not in browser.text(".hero"):
         time.sleep(0.5)
         browser.reload()
     gallery.keep("front-no-gas")
