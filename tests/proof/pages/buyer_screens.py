@@ -79,7 +79,7 @@ class Gallery:
     screen: str
 
     def begin(self) -> None:
-        """Undo what a walk changed, and set the screen."""
+        """Undo the changes of a walk, and set the screen."""
         self.browser.reset()
         self.browser.resize(390 if self.screen == "phone" else 1280, 860)
         if self.screen == "dark":

@@ -23,7 +23,7 @@ def main(folder: Path) -> None:
     ):
         browser.resize(1280, 860)
         browser.open(shop.base_url)
-        # The gateway promises automatic refunds once it has read what its refund key holds.
+        # The gateway promises automatic refunds once it has read the balance of its refund key.
         while "automatically" not in browser.text(".hero"):
             time.sleep(0.5)
             browser.reload()
