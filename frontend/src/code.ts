@@ -1,4 +1,4 @@
-// The buyer's own request in the code to copy; gateway/web/purchase_code.py writes it first.
+// The buyer's own request in the code to copy; gateway_shop/purchase_code.py writes it first.
 import { page } from "./page";
 
 /** Put a request into each place of the code that holds one. */

@@ -128,7 +128,7 @@ async function preview(file: File | null): Promise<void> {
   place.append(h("p", { class: "file" }, h("b", {}, file.name), ` ${size}`));
   if (file.type.startsWith("image/")) {
     const source = URL.createObjectURL(file);
-    const picture = h("img", { src: source, alt: `Preview of ${file.name}`, class: "thumb" });
+    const picture = h("img", { src: source, alt: `Preview of ${file.name}`, class: "chosen" });
     picture.addEventListener("load", () => URL.revokeObjectURL(source));
     place.append(picture);
   } else if (TEXTS.includes(extension(file.name))) {

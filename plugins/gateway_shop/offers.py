@@ -29,6 +29,8 @@ def describe_all(gateway: Gateway, assets: Assets) -> list[dict[str, Any]]:
 def _describe(registered: Registered, gateway: Gateway, assets: Assets) -> dict[str, Any]:
     endpoint = registered.show(registered.endpoint)
     lowest, highest = price_range(endpoint)
+    on_sale = registered.sells_now and gateway.selling == "everything"
+    by_transfer = registered.sells_now and gateway.selling == "transfers"
     return {
         "slug": endpoint.slug,
         "title": endpoint.title,
@@ -42,8 +44,10 @@ def _describe(registered: Registered, gateway: Gateway, assets: Assets) -> dict[
         "choice_prices": prices.prices_of_choices(endpoint),
         "page_steps": prices.page_steps(endpoint),
         "total": prices.total_of_defaults(endpoint),
-        "on_sale": registered.sells_now and gateway.selling == "everything",
-        "by_transfer": registered.sells_now and gateway.selling == "transfers",
+        "on_sale": on_sale,
+        "by_transfer": by_transfer,
+        # Whether a person can buy it on its page.
+        "payable": on_sale or (by_transfer and takes_transfers(gateway.settings)),
         "sample": samples.sample_of(endpoint, gateway.find(Examples).of(endpoint), assets),
         "fields": describe_fields(endpoint),
         "required": endpoint.required_fields,
@@ -78,7 +82,7 @@ def arrange(offers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     `one`: a single offer. `cards`: offers with a sample; the `rest` of a small shop is rows, too.
     `groups`: rows by kind, if there are many. `mosaic`: the pictures at the top.
     """
-    selling = [offer for offer in offers if offer["on_sale"]]
+    selling = [offer for offer in offers if offer["payable"]]
     pictured = [one for one in selling if one["sample"] and one["sample"].card]
     mosaic = pictured[:_MOSAIC] if len(pictured) >= _MOSAIC else pictured[:1]
     arranged: dict[str, Any] = {"one": None, "cards": [], "rest": [], "groups": []}
@@ -96,12 +100,12 @@ def arrange(offers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def name_sold(offers: Iterable[Mapping[str, Any]]) -> str | None:
-    """Return everything on sale as the beginning of a sentence; None if nothing is."""
-    found = [offer["kind"] for offer in offers if offer["on_sale"]]
+    """Return everything that can be bought as the beginning of a sentence; None if nothing can."""
+    found = [offer["kind"] for offer in offers if offer["payable"]]
     return kinds.name_all(found) if found else None
 
 
 def find_cheapest(offers: Iterable[Mapping[str, Any]]) -> str | None:
-    """Return the lowest price on sale, in USDC."""
-    lowest = min((offer["lowest_units"] for offer in offers if offer["on_sale"]), default=None)
+    """Return the lowest price of what can be bought, in USDC."""
+    lowest = min((offer["lowest_units"] for offer in offers if offer["payable"]), default=None)
     return None if lowest is None else prices.amount(lowest)

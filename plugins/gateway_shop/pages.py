@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from gateway.domain import Endpoint
-from gateway.domain.description import price_range, request_schema
+from gateway.domain.description import price_range
 from gateway.domain.failure_reasons import FailureReason
 from gateway.domain.refund_promise import RefundPromise
 from gateway.running.gateway import Gateway
@@ -80,7 +80,6 @@ def view(gateway: Gateway, assets: Assets, slug: str) -> dict[str, Any]:
         "sells": gateway.wallet.problem is None,
         "takes_transfers": any(offer["by_transfer"] for offer in offers),
         "sale_problem": gateway.sale_problem(),
-        "asks_transfers": shop_offers.takes_transfers(settings),
         "sold": shop_offers.name_sold(offers),
         "cheapest": shop_offers.find_cheapest(offers),
         "offer": next((offer for offer in offers if offer["slug"] == slug), None),
@@ -153,11 +152,20 @@ def _describe_purchase(gateway: Gateway, assets: Assets, endpoint: Endpoint) -> 
         "playKey": play_key_of(settings) or None,
         "transfers": shop_offers.takes_transfers(settings),
         "deploysWallets": _deploys_wallets(settings),
-        "schema": request_schema(endpoint) | {"properties": shop_offers.describe_fields(endpoint)},
+        "schema": {"properties": _limits_of_fields(endpoint)},
         "required": list(endpoint.required_fields),
         "extensions": list(endpoint.file_extensions),
         "fileNoun": shop_offers.name_file(endpoint),
         "samplePicture": _choose_picture(endpoint, assets),
+    }
+
+
+def _limits_of_fields(endpoint: Endpoint) -> Mapping[str, Mapping[str, Any]]:
+    """Return what the script reads of each field's schema; the form already has its words."""
+    fields = shop_offers.describe_fields(endpoint)
+    read = ("maxLength", "enum", "default")
+    return {
+        name: {key: schema[key] for key in read if key in schema} for name, schema in fields.items()
     }
 
 

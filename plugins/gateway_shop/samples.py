@@ -1,5 +1,7 @@
 """Samples: a result beside an offer, which `gateway examples` or a bundled provider has made."""
 
+import re
+
 import attrs
 from markupsafe import Markup
 
@@ -8,9 +10,11 @@ from gateway.web.routes.files import Assets, static_folder
 from gateway_shop.examples import Example, Size
 
 _NO_FRAME = "without its frame"
+# A number with its unit, such as "$ 148,050".
+_AMOUNT = re.compile(r"[^\w\s]? ?\d[\d.,]{0,15} ?[^\w\s]?")
 # Sides of the built pictures.
-_CARD = (676, 444)
-_LARGE = (900, 592)
+_CARD = (672, 440)
+_LARGE = (896, 588)
 
 
 @attrs.frozen(kw_only=True)
@@ -96,6 +100,9 @@ def lay_out(markdown: str) -> Markup:
             token.tag = "p"
         elif is_right:
             token.attrs["class"] = "n"
+        elif token.type == "inline" and _AMOUNT.fullmatch(token.content):
+            for part in token.children or ():
+                part.content = part.content.replace(" ", "\u00a0")
     # markdown-it escapes all text.
     return Markup(reader.renderer.render(tokens, reader.options, {}))  # noqa: S704
 

@@ -117,10 +117,12 @@ async def test_without_gas_the_pages_offer_the_transfer_that_works(
         await gateway.services.lifecycle.warmed.wait()
         await check_now(gateway)
         front, form = await words_of(gateway, "/"), await words_of(gateway, "/play/picture")
-        assert "A direct USDC transfer works. The page of each offer takes it." in front
-        assert "You can pay by a USDC transfer from any wallet." in form
+        # The shop is open, so its first page says the same as the form, with the refund promise.
+        assert gateway.services.refund_promise().sentence in front.split("On offer")[0]
         for page in (front, form):
             assert "By transfer only" in page
+            assert "You can pay by a USDC transfer from any wallet." in page
+            assert "0 of" not in page
             assert "Off sale now" not in page
             # The code that it speaks of.
             assert "/api/proxy-generate" in page

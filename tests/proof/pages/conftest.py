@@ -10,7 +10,7 @@ from tests.proof.pages.building import copy_frontend
 from tests.proof.process.gateway_process import install_plugin
 
 # An offer that fails, and enough others for a page of rows.
-_FAILS = """
+FAILS = """
 from gateway import Choice, ContentPolicy, Endpoint, PriceStep, hookimpl, usdc
 
 class Provider:
@@ -124,7 +124,7 @@ def other_shop(_needed, tmp_path_factory):
     Its URL has `localhost`, because browsers create no passkeys for 127.0.0.1.
     """
     site = tmp_path_factory.mktemp("site")
-    install_plugin(site, "gateway_fails", _FAILS)
+    install_plugin(site, "gateway_fails", FAILS)
     folder = tmp_path_factory.mktemp("other-shop")
     facts = {"server": "uvicorn", "contact_email": "me@example.com"}
     with contextlib.ExitStack() as stack:

@@ -80,7 +80,7 @@ def kind_of(capability: str) -> kinds.Kind:
 
 def offer(number: int, **changes):
     sample = attrs.make_class("Sample", ["card"])
-    plain = {"slug": str(number), "kind": kind_of("text-to-image"), "on_sale": True}
+    plain = {"slug": str(number), "kind": kind_of("text-to-image"), "payable": True}
     return plain | {"capability": "text-to-image", "sample": sample(card="card")} | changes
 
 
@@ -97,7 +97,13 @@ def test_four_pictures_at_the_top_or_one(count, shown):
 
 
 def test_a_picture_of_an_offer_off_sale_is_not_at_the_top():
-    assert offers.arrange([offer(1, on_sale=False), offer(2, sample=None)])["mosaic"] == []
+    assert offers.arrange([offer(1, payable=False), offer(2, sample=None)])["mosaic"] == []
+
+
+def test_an_amount_in_a_laid_out_sample_stays_on_one_line():
+    html = lay_out("|a|b|\n|---|---|\n|North Sea coast|$ 148,050|\n")
+    assert "<td>North Sea coast</td>" in html
+    assert "<td>$\u00a0148,050</td>" in html
 
 
 def test_a_laid_out_sample_loads_runs_and_styles_nothing():
