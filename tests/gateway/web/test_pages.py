@@ -9,12 +9,9 @@ from html.parser import HTMLParser
 import attrs
 import pytest
 
-import gateway_documents
-import gateway_sandbox_image
 from gateway.catalog.upstream import Upstream
 from gateway.settings import EndpointOverride
 from gateway.web.routes.files import static_folder
-from gateway_demo.sample import SCHEMA, sample_pdf
 from tests.conftest import WALLET, ScriptedPlugin, new_account, running
 
 WEB = static_folder() / "web"
@@ -378,50 +375,6 @@ async def test_what_is_bundled_comes_with_its_licences(gateway):
     for package in ("micro-eth-signer", "@noble/curves", "markdown-it", "uqr"):
         assert f"{package} " in text
     assert "MIT" in text
-
-
-# -- the samples are real
-
-
-def test_the_sample_endpoints_are_those_of_the_bundled_providers():
-    from gateway_shop import samples
-
-    bundled = (
-        gateway_sandbox_image.ENDPOINT,
-        gateway_sandbox_image.EDIT,
-        gateway_documents.ENDPOINT,
-        gateway_documents.EXTRACT,
-    )
-    assert {endpoint.slug for endpoint in bundled} == set(samples._BUILT)
-
-
-async def test_the_shown_document_is_what_the_parser_makes_of_the_sample():
-    from gateway import GenerationRequest
-    from gateway.domain import Attachment
-
-    parser = gateway_documents.DocumentParser()
-    try:
-        file = Attachment(name="document.pdf", data=sample_pdf())
-        made = (await parser.submit(GenerationRequest(attachment=file), None)).text
-    finally:
-        await parser.close()
-    sample = (static_folder() / "pages" / "document-sample.md").read_text()
-    assert made.startswith(sample)
-
-
-async def test_the_shown_data_is_what_is_extracted_from_the_sample():
-    from gateway import GenerationRequest
-    from gateway.domain import Attachment
-
-    extractor = gateway_documents.DocumentExtractor(gateway_documents.DocumentParser())
-    try:
-        file = Attachment(name="document.pdf", data=sample_pdf())
-        request = GenerationRequest(prompt=json.dumps(SCHEMA), attachment=file)
-        made = json.loads((await extractor.submit(request, None)).text)
-    finally:
-        await extractor.close()
-    sample = json.loads((static_folder() / "pages" / "extraction-sample.json").read_text())
-    assert sample == made
 
 
 async def test_an_endpoint_without_a_result_shows_none(settings, provider):
