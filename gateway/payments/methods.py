@@ -50,8 +50,6 @@ class PaymentMethods:
             for way in (self.first, *self._further)
             for name in way.header_names
         ]
-        # Lower-case, as in ASGI. A request without any of them has no payment.
-        self.header_names = frozenset(name.lower().encode() for name, _, _ in self._headers)
         # Whether quotes need a digest of the request body.
         self.binds_body = any(getattr(one, "binds_body", False) for one in verifiers)
         # Headers for CORS: those that other sites' pages may send, and may read.
