@@ -1,0 +1,99 @@
+"""Random changes to files: another reader finds no longer file than the one that is sold."""
+
+import random
+
+import av.error
+import pytest
+
+from gateway.sandbox.errors import SandboxRefusal
+from gateway_media.child.ogg import checksum
+from gateway_media.child.sound import read_sound
+from gateway_media.child.video import read_video
+from tests.plugins.gateway_media.made_sounds import encoded
+from tests.plugins.gateway_media.made_videos import movie, seen_seconds
+
+# A decoder may add a frame or a packet.
+TOLERANCE_S = 0.15
+FILES = {
+    ".wav": encoded(1, "WAV", "PCM_16"),
+    ".flac": encoded(1, "FLAC", "PCM_16"),
+    ".mp3": encoded(1, "MP3", "MPEG_LAYER_III"),
+    ".ogg": encoded(1, "OGG", "VORBIS"),
+    ".opus": encoded(1, "OGG", "OPUS"),
+    ".mp4": movie("mp4", frames=10, sounds=("aac",)),
+    ".webm": movie("webm", frames=10, sounds=("libopus",)),
+}
+
+
+def mutated(data: bytes, chance: random.Random) -> bytes:
+    """Return a file with a few changed numbers, or with a part left out, moved or repeated."""
+    made = bytearray(data)
+    # The headers are where lengths are promised.
+    most = len(made) if chance.random() < 0.5 else min(len(made), 64)
+    for _ in range(chance.randint(1, 3)):
+        at, size = chance.randrange(most), chance.choice((1, 1, 2, 4, 8))
+        way = chance.random()
+        if way < 0.7 or most < len(made):
+            made[at : at + size] = chance.randbytes(min(size, len(made) - at))
+        elif way < 0.8:
+            del made[at : at + chance.randint(1, 64)]
+        else:
+            part = made[at : at + chance.randint(8, 2000)]
+            to = chance.randrange(len(made))
+            made[to:to] = part
+    return restamped_pages(bytes(made))
+
+
+def restamped_pages(data: bytes) -> bytes:
+    """Return an Ogg whose pages have right checksums; other files stay as they are."""
+    if data[:4] != b"OggS":
+        return data
+    made = b""
+    for part in data[4:].split(b"OggS"):
+        page = b"OggS" + part
+        end = 27 + page[26] + sum(page[27 : 27 + page[26]]) if len(page) > 26 else 0
+        plain = page[:22] + bytes(4) + page[26:end]
+        made += page if end > len(page) else plain[:22] + crc(plain) + page[26:]
+    return made
+
+
+def crc(page: bytes) -> bytes:
+    return checksum(page).to_bytes(4, "little")
+
+
+def sold(ending: str, data: bytes) -> tuple[float, bytes] | None:
+    """Return the sold seconds and the provider's file; None if it is refused."""
+    read = read_video if ending in (".mp4", ".webm") else read_sound
+    try:
+        report, plain = read(ending, data, "")
+    except SandboxRefusal:
+        return None
+    return float(report.split(b'"seconds": ')[1].rstrip(b"}").split(b",")[0]), plain or data
+
+
+def play_mutations(ending: str, seeds: range) -> int:
+    """Return how many of the changed files are sold."""
+    count = 0
+    for seed in seeds:
+        found = sold(ending, mutated(FILES[ending], random.Random(seed)))
+        if found is None:
+            continue
+        count += 1
+        seconds, plain = found
+        try:
+            seen = seen_seconds(plain)
+        except (av.error.FFmpegError, IndexError):
+            continue
+        assert seen <= seconds + TOLERANCE_S, f"seed {seed}"
+    return count
+
+
+@pytest.mark.parametrize("ending", FILES)
+def test_no_change_makes_a_file_cheaper_than_it_plays(ending):
+    assert play_mutations(ending, range(60))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("ending", FILES)
+def test_no_change_of_thousands_makes_a_file_cheaper_than_it_plays(ending):
+    assert play_mutations(ending, range(60, 2000))

@@ -1,0 +1,158 @@
+"""An MP4 costs the greatest of its claims, and the provider gets the parts that were read."""
+
+import json
+import struct
+
+import pytest
+
+from gateway.sandbox.errors import SandboxRefusal
+from gateway_media.child.video import read_video
+from tests.plugins.gateway_media.made_videos import (
+    added,
+    at,
+    box,
+    boxes,
+    changed,
+    movie,
+    seen_seconds,
+)
+
+SECOND = movie("mp4", frames=10, sounds=("aac",))
+SILENT = movie("mp4", frames=10)
+UNEDITED = SILENT.replace(b"edts", b"skip")
+MOOV = dict(boxes(SECOND))[b"moov"]
+TRAK = box(b"trak", dict(boxes(MOOV))[b"trak"])
+EDIT = struct.Struct(">IiI")
+NORMAL = 1 << 16
+
+
+def sold(data: bytes) -> tuple[dict, bytes]:
+    """Return what was measured, and the file that the provider gets."""
+    report, plain = read_video(".mp4", data, "")
+    return json.loads(report), plain or data
+
+
+def refused(data: bytes) -> str:
+    with pytest.raises(SandboxRefusal) as error:
+        read_video(".mp4", data, "")
+    return str(error.value)
+
+
+def edits(*rows: tuple[int, int, int]) -> bytes:
+    table = b"".join(EDIT.pack(*row) for row in rows)
+    body = box(b"elst", struct.pack(">II", 0, len(rows)) + table)
+    return changed(SILENT, b"edts", lambda _: body)
+
+
+@pytest.mark.parametrize("data", [SECOND, SILENT, movie("mp4", frames=10, movflags="faststart")])
+def test_a_video_is_measured_by_its_tables_and_stays_playable(data):
+    facts, plain = sold(data)
+    # The sound ends with a whole packet.
+    assert facts["seconds"] == pytest.approx(1.0, abs=0.05)
+    assert (facts["width"], facts["height"]) == (64, 64)
+    assert len(plain) == len(data)
+    assert 0.9 < seen_seconds(plain) <= facts["seconds"] + 0.03
+    assert sold(plain) == (facts, plain)
+
+
+def test_parts_that_are_unknown_here_are_blank_at_the_provider():
+    hidden = box(b"moov", MOOV)
+    data = added(SECOND, b"trak", box(b"udta", hidden)) + box(b"uuid", hidden) + box(b"free", MOOV)
+    data += box(b"\0\0\0\0", hidden)
+    _, plain = sold(data)
+    assert plain.count(b"moov") == plain.count(b"mvhd") == 1
+    assert not {b"uuid", b"udta", b"edts"} & {plain[i : i + 4] for i in range(len(plain) - 3)}
+
+
+def test_the_greatest_claim_is_sold():
+    for name, offset, scale in ((b"mvhd", 16, 1000), (b"tkhd", 20, 1000)):
+        assert sold(changed(SECOND, name, at(offset, 5 * scale)))[0]["seconds"] == 5.0
+    mdhd = changed(UNEDITED, b"mdhd", lambda body: at(16, 7 * int.from_bytes(body[12:16]))(body))
+    assert sold(mdhd)[0]["seconds"] == 7.0
+    slow = changed(UNEDITED, b"stts", lambda body: at(12, 9 * int.from_bytes(body[12:16]))(body))
+    assert sold(slow)[0]["seconds"] == 9.0
+    late = at(4, 1)(at(8, 10)(at(12, 1 << 20)(bytes(16))))
+    assert sold(added(SILENT, b"stbl", box(b"ctts", late)))[0]["seconds"] == 1.0
+    assert "1,800 seconds" in refused(changed(SECOND, b"mvhd", at(16, 3_600_000)))
+
+
+def test_lower_claims_make_no_sound_and_no_frame_cheaper():
+    data = movie("mp4", frames=60, rate=60, sounds=("aac",))
+    for name, offset in ((b"mvhd", 16), (b"tkhd", 20), (b"mdhd", 16), (b"stts", 12)):
+        data = changed(data, name, at(offset, 1))
+    assert sold(data)[0]["seconds"] >= 1.0
+    quick = movie("mp4", frames=60, rate=60).replace(b"edts", b"skip")
+    quick = changed(quick, b"stts", at(12, 1))
+    for name, offset in ((b"mvhd", 16), (b"tkhd", 20), (b"mdhd", 16)):
+        quick = changed(quick, name, at(offset, 1))
+    assert sold(quick)[0]["seconds"] == 0.5
+
+
+def test_a_single_edit_that_plays_all_is_no_obstacle():
+    assert sold(edits((1000, 0, NORMAL)))[0]["seconds"] == 1.0
+    assert sold(edits((100, -1, NORMAL), (1000, 0, NORMAL)))[0]["seconds"] == 1.1
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [(1000, 0, NORMAL)] * 60,
+        [(1000, 0, NORMAL), (1000, 0, NORMAL)],
+        [(400, 0, NORMAL)],
+        [(1000, 0, NORMAL // 60)],
+        [(60_000, -1, NORMAL), (1000, 0, NORMAL)],
+    ],
+)
+def test_an_edit_list_that_repeats_or_leaves_out_is_refused(rows):
+    assert "edit list" in refused(edits(*rows))
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (SECOND + box(b"moov", MOOV), "2 boxes moov"),
+        (box(b"ftyp", b"isom") + SECOND, "2 boxes ftyp"),
+        (SECOND + box(b"moof", b""), "fragmented"),
+        (SECOND + box(b"sidx", b""), "fragmented"),
+        (added(SECOND, b"moov", box(b"mvex", b"")), "fragmented"),
+        (movie("mp4", frames=10, movflags="frag_keyframe+empty_moov"), "fragmented"),
+        (added(SECOND, b"moov", TRAK), "2 video"),
+        (movie("mp4", frames=10, sounds=("aac", "aac")), "2 sound"),
+        (movie("mp4", sounds=("aac",)), "0 video"),
+        (added(SECOND, b"moov", TRAK * 17), "19 tracks"),
+        (added(SECOND, b"moov", TRAK * 10_000), "2,000 parts"),
+        (changed(SECOND, b"mvhd", at(20, NORMAL // 2)), "another speed"),
+        (changed(SECOND, b"mdhd", at(12, 0)), "without a unit"),
+        (changed(SECOND, b"dref", at(16, 0)), "another file"),
+        (SECOND.replace(b"mp4v", b"encv"), "unknown form"),
+        (SECOND.replace(b"mp4a", b"ac-3"), "not AAC"),
+        (changed(SILENT, b"stsd", lambda body: body + body[8:]), "several forms"),
+        (changed(SILENT, b"stts", at(8, 9)), "as many times"),
+        (changed(SILENT, b"stsz", at(8, 2**32 - 1)), "400,000 samples"),
+        (changed(changed(SILENT, b"stsz", at(4, 9)), b"stsz", at(8, 90)), "as many times"),
+        (changed(SILENT, b"stsz", at(4, 10**6)), "cut off"),
+        (changed(SILENT, b"stco", at(8, len(SILENT))), "cut off"),
+        (changed(SILENT, b"stsc", at(8, 2)), "wrong order"),
+        (changed(SILENT, b"stsd", at(8 + 32, 1, 2)), "1 by 64 pixels"),
+        (changed(SILENT, b"stsd", at(8 + 34, 9000, 2)), "64 by 9,000 pixels"),
+        (b"RIFF" + SECOND, "no MP4"),
+        (b"", "no MP4"),
+        (SECOND[:12], "cut off"),
+    ],
+)
+def test_a_file_that_players_may_understand_differently_is_refused(data, reason):
+    assert reason in refused(data)
+
+
+def test_a_file_that_is_cut_off_anywhere_is_refused():
+    for end in range(0, len(SECOND), 97):
+        refused(SECOND[:end])
+
+
+@pytest.mark.parametrize("rate", [2, 5, 29])
+def test_the_rate_of_aac_is_that_of_its_own_description(rate):
+    # The forms of AAC with the rate 8 kHz: a packet lasts six times as long.
+    info = struct.pack(">H", rate << 11 | 11 << 7 | 1 << 3)
+    data = SECOND.replace(b"\x05\x80\x80\x80\x05\x11\x88", b"\x05\x80\x80\x80\x05" + info)
+    assert data != SECOND
+    assert sold(data)[0]["seconds"] >= 5.9
