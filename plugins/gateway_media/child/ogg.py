@@ -25,6 +25,7 @@ _FAR = 1 << 40
 _VORBIS_BLOCKS, _VORBIS_HEAD_BYTES = 28, 30
 # Stamps that differ more do not belong to this sound.
 _TOLERANCE_S = 1.0
+_MOST_DELAY = 3840
 _REVERSED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 
 
@@ -122,7 +123,8 @@ def _read_opus(head: bytes, packets: Iterator[bytes], granule: int) -> float:
     lengths = [opus.packet_samples(packet) for packet in packets]
     if not lengths:
         raise UnfitError("has no samples")
-    skipped = int.from_bytes(head[10:12], "little")
+    # Not all readers leave an encoder's delay out, which is short.
+    skipped = min(int.from_bytes(head[10:12], "little"), _MOST_DELAY)
     samples = _agreed(sum(lengths), granule, lengths[-1], opus.RATE)
     return max(0, samples - skipped) / opus.RATE
 
@@ -137,7 +139,7 @@ def _read_vorbis(data: bytes, head: bytes, last: _Page) -> float:
     if not decoded.frames:
         raise UnfitError("has no samples")
     # A packet adds half of a long block at most.
-    most = 1 << (head[_VORBIS_BLOCKS] >> 4) - 1
+    most = (1 << (head[_VORBIS_BLOCKS] >> 4)) // 2
     samples = _agreed(decoded.frames, last.granule, most, decoded.rate)
     return priced_seconds(samples, decoded.rate)
 

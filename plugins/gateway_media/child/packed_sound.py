@@ -42,7 +42,7 @@ def _decoded_seconds(data: bytes, form: str) -> float:
     """Return the seconds of all decoded samples; raises `UnfitError` without any."""
     seconds = 0.0
     try:
-        with av.open(io.BytesIO(data), "r", format=form) as container:
+        with av.open(io.BytesIO(data), "r", form, metadata_errors="ignore") as container:
             stream = container.streams.audio[0]
             stream.codec_context.thread_count = 1
             for frame in container.decode(stream):

@@ -113,8 +113,8 @@ class _Reader:
         while at < end:
             part = element_at(self.data, at, end)
             if part.id == _CLUSTER:
-                if not self.streams:
-                    raise UnfitError("has blocks before its tracks")
+                if not {_INFO, _TRACKS} <= seen:
+                    raise UnfitError("has blocks before its header")
                 at = self._read_cluster(part.body, part.end, end)
                 continue
             _, body, at = part.place
@@ -165,14 +165,15 @@ class _Reader:
             self.duration = duration
 
     def _read_tracks(self, at: int, end: int) -> None:
-        entries = list(elements(self.data, at, end))
-        if len(entries) > MOST_TRACKS:
-            raise UnfitError(f"has {len(entries):,} tracks; {MOST_TRACKS} are allowed")
-        for entry in entries:
-            if entry.id == _ENTRY:
-                self._read_entry(entry.body, entry.place[2])
-            else:
+        tracks = 0
+        for entry in elements(self.data, at, end):
+            if entry.id != _ENTRY:
                 self._leave_out(entry)
+                continue
+            tracks += 1
+            if tracks > MOST_TRACKS:
+                raise UnfitError(f"has more than {MOST_TRACKS} tracks")
+            self._read_entry(entry.body, entry.place[2])
 
     def _read_entry(self, at: int, end: int) -> None:
         odd = (_TRACK_SCALE, _ENCODINGS, _OPERATION)

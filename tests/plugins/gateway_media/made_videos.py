@@ -29,6 +29,8 @@ def movie(
     """Return a movie with a video track of flat pictures, and tracks of silence by their codecs."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "movie"
+        # Without random IDs.
+        options = {"fflags": "+bitexact"} | options
         with av.open(str(path), "w", format=form, options=options) as container:
             _fill(container, form, frames, rate, sounds, seconds, side)
         return path.read_bytes()
@@ -112,6 +114,7 @@ def at(offset: int, value: int, size: int = 4) -> Change:
 # -- WebM
 
 SEGMENT, INFO, TRACKS, ENTRY, CLUSTER = 0x18538067, 0x1549A966, 0x1654AE6B, 0xAE, 0x1F43B675
+DURATION, SCALE = 0x4489, 0x2AD7B1
 _MASTERS = (SEGMENT, TRACKS, CLUSTER, ENTRY, INFO)
 
 
@@ -148,10 +151,21 @@ def rewritten(data: bytes, name: int, change: Change, *, is_open: bool = False) 
     return made
 
 
+def without(body: bytes, name: int) -> bytes:
+    """Return elements but those of an ID."""
+    return b"".join(element(one, more) for one, more in elements(body) if one != name)
+
+
+def retimed(data: bytes, ticks: float) -> bytes:
+    """Return a WebM that promises another duration."""
+    promise = element(DURATION, struct.pack(">d", ticks))
+    return rewritten(data, INFO, lambda body: without(body, DURATION) + promise)
+
+
 def seen_seconds(data: bytes) -> float:
     """Return the length of a file as PyAV plays it."""
     longest = 0.0
-    with av.open(io.BytesIO(data)) as container:
+    with av.open(io.BytesIO(data), metadata_errors="ignore") as container:
         for stream in container.streams:
             if stream.type not in ("audio", "video"):
                 continue

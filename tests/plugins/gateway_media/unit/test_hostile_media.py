@@ -6,10 +6,9 @@ import av.error
 import pytest
 
 from gateway.sandbox.errors import SandboxRefusal
-from gateway_media.child.ogg import checksum
 from gateway_media.child.sound import read_sound
 from gateway_media.child.video import read_video
-from tests.plugins.gateway_media.made_sounds import encoded
+from tests.plugins.gateway_media.made_sounds import encoded, with_checksums
 from tests.plugins.gateway_media.made_videos import movie, seen_seconds
 
 # A decoder may add a frame or a packet.
@@ -28,37 +27,24 @@ FILES = {
 def mutated(data: bytes, chance: random.Random) -> bytes:
     """Return a file with a few changed numbers, or with a part left out, moved or repeated."""
     made = bytearray(data)
-    # The headers are where lengths are promised.
-    most = len(made) if chance.random() < 0.5 else min(len(made), 64)
+    # Lengths are promised in the headers at the begin, or in the tables at the end.
+    begin, end = chance.choice(((0, len(data)), (0, 64), (0, 400), (-1800, len(data))))
+    places = range(len(data))[begin:end]
     for _ in range(chance.randint(1, 3)):
-        at, size = chance.randrange(most), chance.choice((1, 1, 2, 4, 8))
+        at, size = min(chance.choice(places), len(made) - 1), chance.choice((1, 1, 2, 4, 8))
         way = chance.random()
-        if way < 0.7 or most < len(made):
+        if way < 0.5 or (way < 0.9 and len(places) < len(data)):
             made[at : at + size] = chance.randbytes(min(size, len(made) - at))
+        elif way < 0.6:
+            # A number that is near to the right one.
+            made[at] = (made[at] + chance.choice((-1, 1, 128))) % 256
         elif way < 0.8:
             del made[at : at + chance.randint(1, 64)]
         else:
             part = made[at : at + chance.randint(8, 2000)]
             to = chance.randrange(len(made))
             made[to:to] = part
-    return restamped_pages(bytes(made))
-
-
-def restamped_pages(data: bytes) -> bytes:
-    """Return an Ogg whose pages have right checksums; other files stay as they are."""
-    if data[:4] != b"OggS":
-        return data
-    made = b""
-    for part in data[4:].split(b"OggS"):
-        page = b"OggS" + part
-        end = 27 + page[26] + sum(page[27 : 27 + page[26]]) if len(page) > 26 else 0
-        plain = page[:22] + bytes(4) + page[26:end]
-        made += page if end > len(page) else plain[:22] + crc(plain) + page[26:]
-    return made
-
-
-def crc(page: bytes) -> bytes:
-    return checksum(page).to_bytes(4, "little")
+    return with_checksums(bytes(made))
 
 
 def sold(ending: str, data: bytes) -> tuple[float, bytes] | None:

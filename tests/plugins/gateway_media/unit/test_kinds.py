@@ -7,6 +7,8 @@ import pytest
 import gateway_media
 from gateway import Attachment, InvalidInput, SettingsError
 from gateway.sandbox.kinds import FileReaders
+from tests.third_party_plugins import SELLS
+from tests.unit.plugins.plugin_lists import listed
 
 
 @pytest.fixture
@@ -27,14 +29,32 @@ async def test_every_sample_is_measured_in_the_sandbox(readers, kind):
         await readers.read(kind, Attachment(name=f"a{kind.endings[0]}", data=b"hello"), 7_500_000)
 
 
-@pytest.mark.parametrize("name", ["SOUND", "SOUND_FILE"])
-def test_without_the_extra_a_kind_is_refused_with_the_remedy(monkeypatch, name):
+@pytest.fixture
+def without_extra(monkeypatch):
     find = importlib.util.find_spec
     monkeypatch.setattr(
         gateway_media, "find_spec", lambda one: None if one == "soundfile" else find(one)
     )
+
+
+@pytest.mark.parametrize("name", ["SOUND", "SOUND_FILE"])
+def test_without_the_extra_a_kind_is_refused_with_the_remedy(without_extra, name):
     with pytest.raises(SettingsError, match=r"install generation-gateway\[audio\]"):
         getattr(gateway_media, name)
+
+
+def test_without_the_extra_a_seller_is_left_out_and_listed_with_the_remedy(
+    without_extra, install, command
+):
+    install("from gateway_media import SOUND_FILE\n" + SELLS)
+    note = listed(command, "--no-health")["note"]
+    assert "install generation-gateway[audio]" in note
+    assert "SettingsError" not in note
+
+
+def test_with_the_extra_a_seller_is_on_sale(install, command):
+    install("from gateway_media import SOUND_FILE, VIDEO\n" + SELLS)
+    assert listed(command, "--no-health")["endpoints"] == "acme-picture"
 
 
 def test_other_names_are_none():

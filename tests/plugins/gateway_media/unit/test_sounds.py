@@ -1,4 +1,4 @@
-"""Buyers' sounds are measured by their samples, and the provider gets what was measured."""
+"""Buyers' sounds are measured by their samples, and the provider gets the measured ones."""
 
 import json
 import struct
@@ -210,6 +210,8 @@ def test_an_opus_file_has_the_length_of_its_packets_and_may_end_within_the_last(
     assert sold(".opus", opus(50))[0] == 1.0
     assert sold(".opus", opus(50, granule=48_000 - 900))[0] == pytest.approx(1 - 900 / 48_000)
     assert sold(".opus", opus(50, granule=20_000))[0] == 1.0
+    late = OPUS_HEAD[:10] + b"\xff\xff" + OPUS_HEAD[12:]
+    assert sold(".opus", opus(50, head=late))[0] == pytest.approx(0.92)
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ NORMAL = 1 << 16
 
 
 def sold(data: bytes) -> tuple[dict, bytes]:
-    """Return what was measured, and the file that the provider gets."""
+    """Return the measures, and the file that the provider gets."""
     report, plain = read_video(".mp4", data, "")
     return json.loads(report), plain or data
 
