@@ -41,3 +41,11 @@ def check_length(seconds: float, most: float = MOST_SECONDS) -> None:
         raise UnfitError("is empty")
     if seconds > most:
         raise UnfitError(TOO_LONG.format(most))
+
+
+def check_size(data: bytes, most_bytes: str) -> None:
+    """Raise `UnfitError` for a file that is larger than the endpoint allows."""
+    if len(data) > int(most_bytes):
+        raise UnfitError(
+            f"has {len(data):,} bytes, once it is read; {int(most_bytes):,} are allowed"
+        )

@@ -5,7 +5,13 @@ from collections.abc import Callable
 
 from gateway.sandbox.errors import SandboxRefusal
 from gateway_media.child import flac, mp3, ogg, wav
-from gateway_media.child.bounds import CUT_OFF, MOST_RESULT_SECONDS, UnfitError, check_length
+from gateway_media.child.bounds import (
+    CUT_OFF,
+    MOST_RESULT_SECONDS,
+    UnfitError,
+    check_length,
+    check_size,
+)
 from gateway_media.child.decoder import decode, warm_up
 
 _Reader = Callable[[bytes], tuple[float, bytes]]
@@ -33,11 +39,12 @@ def warm() -> None:
     warm_up()
 
 
-def read_sound(extension: str, data: bytes, _most_bytes: str) -> tuple[bytes, bytes]:
+def read_sound(extension: str, data: bytes, most_bytes: str) -> tuple[bytes, bytes]:
     """Return the seconds of a sound by its samples, and the file of what was measured."""
     try:
         seconds, plain = _reader_of(extension)(data)
         check_length(seconds)
+        check_size(plain, most_bytes)
     except UnfitError as error:
         raise SandboxRefusal(f"The sound {error}.") from None
     return json.dumps({"seconds": seconds}).encode(), b"" if plain == data else plain

@@ -11,6 +11,7 @@ from gateway_media.child.bounds import (
     MOST_SIDE,
     UnfitError,
     check_length,
+    check_size,
 )
 from gateway_media.child.movie import Movie, Track
 
@@ -23,7 +24,7 @@ _TYPES = {".mp4": "video/mp4", ".webm": "video/webm"}
 _TOLERANCE_S = 1.0
 
 
-def read_video(extension: str, data: bytes, _most_bytes: str) -> tuple[bytes, bytes]:
+def read_video(extension: str, data: bytes, most_bytes: str) -> tuple[bytes, bytes]:
     """Return the greatest claim about a video's seconds, its sides, and the file without the rest.
 
     The rest are the parts that are unknown here, where another reader could find another length.
@@ -36,6 +37,7 @@ def read_video(extension: str, data: bytes, _most_bytes: str) -> tuple[bytes, by
         picture = _check_sides(movie)
         check_length(movie.longest_s)
         plain = blank(data, movie.unknown)
+        check_size(plain, most_bytes)
     except UnfitError as error:
         raise SandboxRefusal(f"The video {error}.") from None
     facts = {"seconds": movie.longest_s, "width": picture.width, "height": picture.height}

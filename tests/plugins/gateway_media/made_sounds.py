@@ -8,6 +8,7 @@ import soundfile
 from gateway_media.child.ogg import checksum
 
 RATE = 8000
+MOST_BYTES = "7500000"
 # A frame of MPEG 2.5 at 8 kHz with empty granules.
 MP3_FRAME = b"\xff\xe3\x18\xc4" + bytes(68)
 MP3_FRAME_S = 576 / 8000

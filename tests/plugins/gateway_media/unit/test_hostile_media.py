@@ -8,7 +8,7 @@ import pytest
 from gateway.sandbox.errors import SandboxRefusal
 from gateway_media.child.sound import read_sound
 from gateway_media.child.video import read_video
-from tests.plugins.gateway_media.made_sounds import encoded, with_checksums
+from tests.plugins.gateway_media.made_sounds import MOST_BYTES, encoded, with_checksums
 from tests.plugins.gateway_media.made_videos import movie, seen_seconds
 
 # A decoder may add a frame or a packet.
@@ -51,7 +51,7 @@ def sold(ending: str, data: bytes) -> tuple[float, bytes] | None:
     """Return the sold seconds and the provider's file; None if it is refused."""
     read = read_video if ending in (".mp4", ".webm") else read_sound
     try:
-        report, plain = read(ending, data, "")
+        report, plain = read(ending, data, MOST_BYTES)
     except SandboxRefusal:
         return None
     return float(report.split(b'"seconds": ')[1].rstrip(b"}").split(b",")[0]), plain or data

@@ -7,6 +7,7 @@ import pytest
 
 from gateway.sandbox.errors import SandboxRefusal
 from gateway_media.child.sound import read_sound
+from tests.plugins.gateway_media.made_sounds import MOST_BYTES
 from tests.plugins.gateway_media.made_videos import (
     INFO,
     added,
@@ -28,13 +29,13 @@ REPEATED = struct.pack(">II", 0, 2) + struct.pack(">IiI", 1000, 0, 1 << 16) * 2
 
 def sold(ending: str, data: bytes) -> tuple[float, bytes]:
     """Return the measured seconds, and the file that the provider gets."""
-    report, plain = read_sound(ending, data, "")
+    report, plain = read_sound(ending, data, MOST_BYTES)
     return json.loads(report)["seconds"], plain or data
 
 
 def refused(ending: str, data: bytes) -> str:
     with pytest.raises(SandboxRefusal) as error:
-        read_sound(ending, data, "")
+        read_sound(ending, data, MOST_BYTES)
     return str(error.value)
 
 

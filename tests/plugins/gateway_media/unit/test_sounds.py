@@ -9,6 +9,7 @@ from gateway.sandbox.errors import SandboxRefusal
 from gateway_media import SOUND_FILE
 from gateway_media.child.sound import read_sound
 from tests.plugins.gateway_media.made_sounds import (
+    MOST_BYTES,
     MP3_FRAME,
     MP3_FRAME_S,
     OPUS_HEAD,
@@ -31,13 +32,13 @@ VORBIS = encoded(2, "OGG", "VORBIS")
 
 def sold(ending: str, data: bytes) -> tuple[float, bytes]:
     """Return the measured seconds, and the file that the provider gets."""
-    report, plain = read_sound(ending, data, "")
+    report, plain = read_sound(ending, data, MOST_BYTES)
     return json.loads(report)["seconds"], plain or data
 
 
 def refused(ending: str, data: bytes) -> str:
     with pytest.raises(SandboxRefusal) as error:
-        read_sound(ending, data, "")
+        read_sound(ending, data, MOST_BYTES)
     return str(error.value)
 
 
@@ -246,6 +247,11 @@ def test_a_vorbis_file_that_promises_less_is_refused_or_sold_whole():
     assert sold(".ogg", restamped(VORBIS, 15_900))[0] == 15_900 / 8000
     assert "time stamps" in refused(".ogg", restamped(VORBIS, 1000))
     assert "time stamps" in refused(".ogg", restamped(VORBIS, 10**9))
+
+
+def test_a_file_that_is_larger_than_the_endpoint_allows_is_refused():
+    with pytest.raises(SandboxRefusal, match="8,044 bytes, once it is read; 8,000 are allowed"):
+        read_sound(".wav", SECOND, "8000")
 
 
 def test_an_hour_of_silence_is_too_long():

@@ -7,6 +7,7 @@ import pytest
 
 from gateway.sandbox.errors import SandboxRefusal
 from gateway_media.child.video import read_video
+from tests.plugins.gateway_media.made_sounds import MOST_BYTES
 from tests.plugins.gateway_media.made_videos import (
     added,
     at,
@@ -28,13 +29,13 @@ NORMAL = 1 << 16
 
 def sold(data: bytes) -> tuple[dict, bytes]:
     """Return the measures, and the file that the provider gets."""
-    report, plain = read_video(".mp4", data, "")
+    report, plain = read_video(".mp4", data, MOST_BYTES)
     return json.loads(report), plain or data
 
 
 def refused(data: bytes) -> str:
     with pytest.raises(SandboxRefusal) as error:
-        read_video(".mp4", data, "")
+        read_video(".mp4", data, MOST_BYTES)
     return str(error.value)
 
 

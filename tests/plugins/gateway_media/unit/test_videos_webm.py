@@ -8,6 +8,7 @@ import pytest
 from gateway.sandbox.errors import SandboxRefusal
 from gateway_media.child import webm
 from gateway_media.child.video import read_video
+from tests.plugins.gateway_media.made_sounds import MOST_BYTES
 from tests.plugins.gateway_media.made_videos import (
     CLUSTER,
     DURATION,
@@ -33,13 +34,13 @@ TAGS, SIMPLE, TIME = 0x1254C367, 0xA3, 0xE7
 
 def sold(data: bytes) -> tuple[dict, bytes]:
     """Return the measures, and the file that the provider gets."""
-    report, plain = read_video(".webm", data, "")
+    report, plain = read_video(".webm", data, MOST_BYTES)
     return json.loads(report), plain or data
 
 
 def refused(data: bytes) -> str:
     with pytest.raises(SandboxRefusal) as error:
-        read_video(".webm", data, "")
+        read_video(".webm", data, MOST_BYTES)
     return str(error.value)
 
 
