@@ -7,7 +7,6 @@ from gateway_media import samples
 from gateway_media.child import bounds
 
 _SOUND, _VIDEO = "gateway_media.child.sound", "gateway_media.child.video"
-_MEMORY_BYTES = 900_000_000
 # A check may return a file with another header.
 _ANSWER_BYTES = 64_001_000
 _HAS_PYAV = find_spec("av") is not None
@@ -34,7 +33,6 @@ SOUND_FILE = FileKind(
             f"{_SOUND}:warm",
             *(("gateway_media.child.packed_sound:warm",) if _HAS_PYAV else ()),
         ),
-        memory_bytes=_MEMORY_BYTES,
         cpu_s=15,
         wall_s=40.0,
     ),
@@ -61,7 +59,7 @@ SOUND = ResultKind(
     check=InSandbox(
         function=f"{_SOUND}:check_sound",
         warm=(f"{_SOUND}:warm",),
-        memory_bytes=_MEMORY_BYTES,
+        memory_bytes=900_000_000,
         cpu_s=30,
         wall_s=75.0,
         answer_bytes=_ANSWER_BYTES,

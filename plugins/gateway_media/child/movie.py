@@ -7,7 +7,14 @@ from gateway_media.child.bounds import PRICED_FRAME_RATE, UnfitError
 MOST_TRACKS = 16
 # Of one track; thirty minutes of 120 frames a second have 216,000.
 MOST_SAMPLES = 400_000
+# The delay of an encoder. Before a later begin, players may wait.
+MOST_DELAY_S = 0.25
 FRAGMENTED = "is fragmented, so its length is not known"
+
+
+def played_s(begin_s: float, end_s: float) -> float:
+    """Return the seconds that a track plays, with the time before a late begin."""
+    return end_s if begin_s > MOST_DELAY_S else end_s - begin_s
 
 
 @attrs.define(kw_only=True)

@@ -5,12 +5,14 @@ import attrs
 from gateway_media.child import mp4_samples
 from gateway_media.child.bounds import UnfitError
 from gateway_media.child.boxes import Box, boxes, number, only, table, version
-from gateway_media.child.movie import FRAGMENTED, MOST_TRACKS, Movie, Track
+from gateway_media.child.movie import FRAGMENTED, MOST_TRACKS, Movie, Track, played_s
 
 _KINDS = {b"vide": "video", b"soun": "sound"}
 _VIDEO_CODECS = (b"avc1", b"avc3", b"hvc1", b"hev1", b"vp08", b"vp09", b"av01", b"mp4v")
 _FRAGMENTS = (b"moof", b"mfra", b"sidx", b"ssix", b"styp")
 _NORMAL_RATE = 1 << 16
+# More units a second are unusual, and some readers take them for negative numbers.
+_MOST_SCALE = 10**7
 # What an edit list may leave out: the delay of an encoder.
 _MOST_DELAY_S = 0.5
 # A sample entry of a picture has its sides here.
@@ -52,8 +54,8 @@ class _Reader:
         """Return the duration in seconds, and the units a second."""
         is_long = version(self.data, box) == 1
         scale = number(self.data, box, 20 if is_long else 12)
-        if not scale:
-            raise UnfitError("has times without a unit")
+        if not 0 < scale <= _MOST_SCALE:
+            raise UnfitError("has times without a usual unit")
         size = 8 if is_long else 4
         duration = number(self.data, box, 24 if is_long else 16, size)
         if is_movie and number(self.data, box, 32 if is_long else 20) != _NORMAL_RATE:
@@ -107,7 +109,8 @@ class _Reader:
         self._check_references(only(parts, b"dinf"))
         stbl = self.take(only(parts, b"stbl"), mp4_samples.TABLES)
         samples = mp4_samples.read(self.data, stbl)
-        track = Track(kind=kind, samples=len(samples.places), span_s=samples.span / scale)
+        played = played_s(samples.begin / scale, samples.end / scale)
+        track = Track(kind=kind, samples=len(samples.places), span_s=played)
         track.claims_s.append(samples.total / scale)
         entry = self._sample_entry(only(stbl, b"stsd"))
         if kind == "video":

@@ -31,8 +31,9 @@ class Samples:
     """Places of samples as offset and size, and times in the track's unit."""
 
     places: list[tuple[int, int]]
-    # From the begin of the first shown one to the end of the last, and the sum of all lengths.
-    span: int
+    # The begin of the first shown one, the end of the last, and the sum of all lengths.
+    begin: int
+    end: int
     total: int
 
 
@@ -44,8 +45,8 @@ def read(data: bytes, stbl: list[Box]) -> Samples:
         raise UnfitError("has not as many times as samples")
     total = sum(count * length for count, length in lengths)
     shifts = _shifts(data, stbl, len(sizes))
-    span = _span(lengths, shifts) if shifts else total
-    return Samples(places=_places(data, stbl, sizes), span=span, total=total)
+    begin, end = _span(lengths, shifts) if shifts else (0, total)
+    return Samples(places=_places(data, stbl, sizes), begin=begin, end=end, total=total)
 
 
 def _sizes(data: bytes, stsz: Box) -> list[int]:
@@ -66,13 +67,13 @@ def _shifts(data: bytes, stbl: list[Box], count: int) -> list[tuple[int, ...]]:
     return shifts
 
 
-def _span(lengths: list[tuple[int, ...]], shifts: list[tuple[int, ...]]) -> int:
+def _span(lengths: list[tuple[int, ...]], shifts: list[tuple[int, ...]]) -> tuple[int, int]:
     at, begin, end = 0, None, 0
     for length, shift in zip(_each(lengths), _each(shifts), strict=True):
         begin = at + shift if begin is None else min(begin, at + shift)
         end = max(end, at + shift + length)
         at += length
-    return end - (begin or 0)
+    return begin or 0, end
 
 
 def _each(rows: list[tuple[int, ...]]) -> Iterator[int]:

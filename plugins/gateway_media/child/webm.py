@@ -15,7 +15,7 @@ from gateway_media.child.ebml import (
     number,
     real,
 )
-from gateway_media.child.movie import MOST_SAMPLES, MOST_TRACKS, Movie, Track
+from gateway_media.child.movie import MOST_SAMPLES, MOST_TRACKS, Movie, Track, played_s
 
 # RFC 9559, and the guidelines of WebM.
 _EBML, _DOC_TYPE, _SEGMENT = 0x1A45DFA3, 0x4282, 0x18538067
@@ -72,7 +72,7 @@ class _Stream:
         return Track(
             kind=self.kind,
             samples=self.blocks,
-            span_s=end_s - self.begin * unit_s,
+            span_s=played_s(self.begin * unit_s, end_s),
             packets_s=self.opus_samples / opus.RATE if self.codec == _OPUS else None,
             width=self.width,
             height=self.height,
@@ -156,8 +156,8 @@ class _Reader:
         found = self._take(at, end, _KEPT_INFO)
         if _SCALE in found:
             self.scale = number(self.data, found[_SCALE])
-            if not self.scale:
-                raise UnfitError("has times without a unit")
+            if not 0 < self.scale <= _NS:
+                raise UnfitError("has times without a usual unit")
         if _DURATION in found:
             duration = real(self.data, found[_DURATION])
             if not math.isfinite(duration) or duration < 0:
