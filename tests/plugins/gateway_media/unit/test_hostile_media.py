@@ -11,8 +11,9 @@ from gateway_media.child.video import read_video
 from tests.plugins.gateway_media.made_sounds import MOST_BYTES, encoded, with_checksums
 from tests.plugins.gateway_media.made_videos import movie, seen_seconds
 
-# A decoder may add a frame or a packet.
-TOLERANCE_S = 0.15
+# A decoder may add a frame or a packet, and a player may wait for an encoder's delay.
+TOLERANCE_S = 0.3
+EXTREMES = (bytes(4), b"\xff" * 4, b"\x7f\xff\xff\xff", b"\x80\0\0\0", b"\0\1\0\0", b"\0\0\0\1")
 FILES = {
     "sound.wav": encoded(1, "WAV", "PCM_16"),
     "sound.flac": encoded(1, "FLAC", "PCM_16"),
@@ -36,7 +37,9 @@ def mutated(data: bytes, chance: random.Random) -> bytes:
         at, size = min(chance.choice(places), len(made) - 1), chance.choice((1, 1, 2, 4, 8))
         way = chance.random()
         if way < 0.5 or (way < 0.9 and len(places) < len(data)):
-            made[at : at + size] = chance.randbytes(min(size, len(made) - at))
+            size = min(size, len(made) - at)
+            value = chance.randbytes(size) if way < 0.4 else chance.choice(EXTREMES)[:size]
+            made[at : at + len(value)] = value
         elif way < 0.6:
             # A number that is near to the right one.
             made[at] = (made[at] + chance.choice((-1, 1, 128))) % 256
