@@ -2,11 +2,15 @@
 
 import importlib.util
 
+import attrs
 import pytest
 
 import gateway_media
-from gateway import Attachment, InvalidInput, SettingsError
+from gateway import Attachment, Capability, InvalidInput, Prompt, SettingsError
+from gateway.plugins.registration import RegistrationMistake, endpoint_offer
 from gateway.sandbox.kinds import FileReaders
+from gateway_testing.facts import ENDPOINT
+from tests.conftest import ScriptedProvider
 from tests.third_party_plugins import SELLS
 from tests.unit.plugins.plugin_lists import listed
 
@@ -55,6 +59,25 @@ def test_without_the_extra_a_seller_is_left_out_and_listed_with_the_remedy(
 def test_with_the_extra_a_seller_is_on_sale(install, command):
     install("from gateway_media import SOUND_FILE, VIDEO\n" + SELLS)
     assert listed(command, "--no-health")["endpoints"] == "acme-picture"
+
+
+def test_without_pyav_a_packed_sound_is_refused_at_the_registration(monkeypatch):
+    find = importlib.util.find_spec
+    spec = find("gateway_media.kinds")
+    kinds = importlib.util.module_from_spec(spec)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda one: None if one == "av" else find(one))
+    spec.loader.exec_module(kinds)
+    capability = Capability(
+        name="noise-removal", prompt=Prompt(use="absent"), files=(kinds.SOUND_FILE,)
+    )
+    endpoint = attrs.evolve(
+        ENDPOINT,
+        capability=capability.name,
+        required_fields=("fileBase64", "fileName"),
+        file_extensions=(".wav", ".m4a"),
+    )
+    with pytest.raises(RegistrationMistake, match=r"any of .wav, .mp3, .flac, .ogg, .opus$"):
+        endpoint_offer(endpoint, ScriptedProvider(), {capability.name: capability})
 
 
 def test_other_names_are_none():
