@@ -9,6 +9,7 @@ MOST_TRACKS = 16
 MOST_SAMPLES = 400_000
 # The delay of an encoder. Before a later begin, players may wait.
 MOST_DELAY_S = 0.25
+_MOST_PADDING_S = 0.1
 FRAGMENTED = "is fragmented, so its length is not known"
 
 
@@ -53,6 +54,17 @@ class Movie:
     def longest_s(self) -> float:
         """The greatest of all claims about its length."""
         return max(self.promised_s, *(track.longest_s for track in self.tracks), 0.0)
+
+    @property
+    def sold_s(self) -> float:
+        """The greatest of all claims; for a whole number of seconds, without an encoder's padding.
+
+        Sound has whole packets, so it is often a little longer than its pictures, or its promise.
+        """
+        longest = self.longest_s
+        pictures = [track.longest_s for track in self.of_kind("video")]
+        plain = max(pictures, default=self.promised_s)
+        return plain if longest - plain <= _MOST_PADDING_S else longest
 
     @property
     def shown_s(self) -> float:

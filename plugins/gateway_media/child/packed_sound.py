@@ -33,9 +33,11 @@ def read_webm(data: bytes) -> tuple[float, bytes]:
 
 def _read(data: bytes, movie: Movie, blank: _Blank, form: str) -> tuple[float, bytes]:
     movie.check_sold(videos=0, least_sounds=1)
+    # Decoding takes longer than reading the tables.
     check_length(movie.longest_s)
     plain = blank(data, movie.unknown)
-    return max(movie.longest_s, _decoded_seconds(plain, form)), plain
+    movie.tracks[0].claims_s.append(_decoded_seconds(plain, form))
+    return movie.sold_s, plain
 
 
 def _decoded_seconds(data: bytes, form: str) -> float:

@@ -35,12 +35,12 @@ def read_video(extension: str, data: bytes, most_bytes: str) -> tuple[bytes, byt
         movie.check_sold(videos=1, least_sounds=0)
         _check_sound(movie)
         picture = _check_sides(movie)
-        check_length(movie.longest_s)
+        check_length(movie.sold_s)
         plain = blank(data, movie.unknown)
         check_size(plain, most_bytes)
     except UnfitError as error:
         raise SandboxRefusal(f"The video {error}.") from None
-    facts = {"seconds": movie.longest_s, "width": picture.width, "height": picture.height}
+    facts = {"seconds": movie.sold_s, "width": picture.width, "height": picture.height}
     return json.dumps(facts).encode(), b"" if plain == data else plain
 
 

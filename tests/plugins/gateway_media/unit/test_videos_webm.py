@@ -86,10 +86,10 @@ def rescaled(nanoseconds: int) -> bytes:
 )
 def test_a_video_is_measured_by_its_blocks_and_stays_playable(data):
     facts, plain = sold(data)
-    assert facts["seconds"] == pytest.approx(1.0, abs=0.06)
+    assert facts["seconds"] == pytest.approx(1.0)
     assert (facts["width"], facts["height"]) == (64, 64)
     assert len(plain) == len(data)
-    assert 0.9 < seen_seconds(plain) <= facts["seconds"] + 0.03
+    assert 0.9 < seen_seconds(plain) <= facts["seconds"] + 0.1
     assert sold(plain) == (facts, plain)
 
 
