@@ -7,6 +7,7 @@ from gateway_media import samples
 from gateway_media.child import bounds
 
 _SOUND, _VIDEO = "gateway_media.child.sound", "gateway_media.child.video"
+_DECODER, _PYAV = "gateway_media.child.decoder:warm", "gateway_media.child.packed_sound:warm"
 # A check may return a file with another header.
 _ANSWER_BYTES = 64_001_000
 _HAS_PYAV = find_spec("av") is not None
@@ -29,10 +30,7 @@ SOUND_FILE = FileKind(
     endings=(*_PLAIN_SOUNDS, *_PACKED_SOUNDS),
     read=InSandbox(
         function=f"{_SOUND}:read_sound",
-        warm=(
-            f"{_SOUND}:warm",
-            *(("gateway_media.child.packed_sound:warm",) if _HAS_PYAV else ()),
-        ),
+        warm=(_DECODER, *((_PYAV,) if _HAS_PYAV else ())),
         cpu_s=15,
         wall_s=40.0,
     ),
@@ -58,7 +56,7 @@ SOUND = ResultKind(
     },
     check=InSandbox(
         function=f"{_SOUND}:check_sound",
-        warm=(f"{_SOUND}:warm",),
+        warm=(_DECODER,),
         memory_bytes=900_000_000,
         cpu_s=30,
         wall_s=75.0,

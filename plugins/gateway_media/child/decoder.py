@@ -68,8 +68,8 @@ def _decode(sound: _Streamed, most_seconds: float, copy_to: io.BytesIO | None) -
     return frames
 
 
-def warm_up() -> None:
-    """Load what decoding loads, before the fork."""
+def warm() -> None:
+    """Load the decoder with all that it needs, before the fork."""
     file = io.BytesIO()
     with soundfile.SoundFile(file, "w", 8000, 1, "PCM_16", format="FLAC") as sound:
         sound.buffer_write(bytes(320), "int16")

@@ -57,7 +57,7 @@ class Movie:
 
     @property
     def sold_s(self) -> float:
-        """The greatest of all claims; for a whole number of seconds, without an encoder's padding.
+        """The greatest of all claims, without an encoder's padding of sound.
 
         Sound has whole packets, so it is often a little longer than its pictures, or its promise.
         """

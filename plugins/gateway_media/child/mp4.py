@@ -96,7 +96,6 @@ class _Reader:
                 seconds = length / self.scale
                 played += seconds
                 is_empty = begin < 0
-                # Media times have the track's own unit, but a delay is short in any.
                 is_short = seconds and seconds < track.span_s - _MOST_DELAY_S
                 is_odd = seconds > _MOST_DELAY_S if is_empty else is_short
                 if begun or is_odd or rate != _NORMAL_RATE:

@@ -60,6 +60,6 @@ def _decoded_seconds(data: bytes, form: str) -> float:
 
 
 def warm() -> None:
-    """Load what decoding loads, before the fork."""
+    """Load the decoders with all that they need, before the fork."""
     read_m4a(samples.M4A)
     read_webm(samples.WEBM_SOUND)

@@ -12,7 +12,7 @@ from gateway_media.child.bounds import (
     check_length,
     check_size,
 )
-from gateway_media.child.decoder import decode, warm_up
+from gateway_media.child.decoder import decode
 
 _Reader = Callable[[bytes], tuple[float, bytes]]
 _READERS: dict[str, _Reader] = {
@@ -34,13 +34,8 @@ _KNOWN = {name for names in _FORMATS.values() for name in names}
 _TOLERANCE_S = 0.5
 
 
-def warm() -> None:
-    """Load what decoding loads, before the fork."""
-    warm_up()
-
-
 def read_sound(extension: str, data: bytes, most_bytes: str) -> tuple[bytes, bytes]:
-    """Return the seconds of a sound by its samples, and the file of what was measured."""
+    """Return the seconds of a sound by its samples, and the file of these samples."""
     try:
         seconds, plain = _reader_of(extension)(data)
         check_length(seconds)
