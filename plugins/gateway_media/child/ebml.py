@@ -12,6 +12,8 @@ _MOST_ID_BYTES, _MOST_SIZE_BYTES = 4, 8
 _MOST_SIZE = 1 << 7 * _MOST_SIZE_BYTES
 # A size of one byte is below this.
 _SHORT_SIZE = 0x7F
+# Of one range; clusters and their blocks are counted elsewhere.
+_MOST_ELEMENTS = 2_000
 
 
 @attrs.frozen
@@ -44,11 +46,14 @@ def element_at(data: bytes, at: int, end: int) -> Element:
 
 
 def elements(data: bytes, at: int, end: int) -> Iterator[Element]:
-    """Yield the elements of a range, each with its end."""
-    while at < end:
+    """Yield the elements of a range, each with its end; raises `UnfitError` for very many."""
+    for _ in range(_MOST_ELEMENTS):
+        if at >= end:
+            return
         found = element_at(data, at, end)
         _, _, at = found.place
         yield found
+    raise UnfitError(f"has more than {_MOST_ELEMENTS:,} parts in a part")
 
 
 def _variable(

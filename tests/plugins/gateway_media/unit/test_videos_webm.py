@@ -117,6 +117,8 @@ def test_the_greatest_claim_is_sold():
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
+        (element(0x1A45DFA3, element(0xEC, b"") * 2001) + SECOND, "2,000 parts"),
+        (added(SECOND, ENTRY, element(0xEC, b"") * 2001), "2,000 parts"),
         (SECOND + SECOND, "after its end"),
         (SECOND + element(SEGMENT, BODY), "after its end"),
         (added(SECOND, SEGMENT, element(SEGMENT, BODY)), "second header"),
