@@ -7,10 +7,12 @@ from gateway_media import samples
 from gateway_media.child import bounds
 
 _SOUND, _VIDEO = "gateway_media.child.sound", "gateway_media.child.video"
-_DECODER, _PYAV = "gateway_media.child.decoder:warm", "gateway_media.child.packed_sound:warm"
+_DECODER = "gateway_media.child.decoder:warm"
 # A check may return a file with another header.
 _ANSWER_BYTES = 64_001_000
 _HAS_PYAV = find_spec("av") is not None
+_PACKED = ("gateway_media.child.packed_sound:warm",) if _HAS_PYAV else ()
+_PLAYER = ("gateway_media.child.player:warm",) if _HAS_PYAV else ()
 _LENGTH = f"{bounds.LEAST_SECONDS:g} to {bounds.MOST_SECONDS:,}"
 _SECONDS = Limit(measure="seconds", least=bounds.LEAST_SECONDS, most=bounds.MOST_SECONDS)
 
@@ -22,6 +24,7 @@ _PLAIN_SOUNDS = {
     ".opus": samples.OGG,
 }
 _PACKED_SOUNDS = {".m4a": samples.M4A, ".webm": samples.WEBM_SOUND} if _HAS_PYAV else {}
+_VIDEO_SOUNDS = "AAC or Opus" if _HAS_PYAV else "Opus"
 _PACKED_NOTE = ", an M4A with AAC, a WebM with Opus or Vorbis" if _HAS_PYAV else ""
 
 SOUND_FILE = FileKind(
@@ -30,7 +33,7 @@ SOUND_FILE = FileKind(
     endings=(*_PLAIN_SOUNDS, *_PACKED_SOUNDS),
     read=InSandbox(
         function=f"{_SOUND}:read_sound",
-        warm=(_DECODER, *((_PYAV,) if _HAS_PYAV else ())),
+        warm=(_DECODER, *_PACKED),
         cpu_s=15,
         wall_s=40.0,
     ),
@@ -69,13 +72,13 @@ VIDEO_FILE = FileKind(
     name="video",
     plural="videos",
     endings=(".mp4", ".webm"),
-    read=InSandbox(function=f"{_VIDEO}:read_video"),
+    read=InSandbox(function=f"{_VIDEO}:read_video", warm=_PLAYER, cpu_s=15, wall_s=40.0),
     measures=("seconds", "width", "height"),
     limits=(_SECONDS,),
     about=f" One video of {_LENGTH} seconds, with at most one sound track.",
     note=(
         f"the file is an MP4 without fragments, or a WebM: one video track of {_LENGTH} s, and at "
-        "most one sound track of AAC or Opus; each side "
+        f"most one sound track of {_VIDEO_SOUNDS}; each side "
         f"{bounds.LEAST_SIDE} to {bounds.MOST_SIDE:,} pixels; a second has at most "
         f"{bounds.PRICED_FRAME_RATE} frames"
     ),
@@ -87,7 +90,12 @@ VIDEO = ResultKind(
     name="video",
     media_types={"video/mp4": "mp4", "video/webm": "webm"},
     check=InSandbox(
-        function=f"{_VIDEO}:check_video", cpu_s=20, wall_s=50.0, answer_bytes=_ANSWER_BYTES
+        function=f"{_VIDEO}:check_video",
+        warm=_PLAYER,
+        memory_bytes=900_000_000,
+        cpu_s=20,
+        wall_s=50.0,
+        answer_bytes=_ANSWER_BYTES,
     ),
     facts=("width", "height", "seconds"),
     shown="video",

@@ -32,7 +32,10 @@ def boxes(data: bytes, at: int, end: int) -> Iterator[Box]:
         if at >= end:
             return
         if end - at < _HEAD_BYTES:
-            raise UnfitError(CUT_OFF)
+            # QuickTime ends lists with zeros, and a transfer may add bytes to a file.
+            if end != len(data) and data[at:end].strip(b"\0"):
+                raise UnfitError(CUT_OFF)
+            return
         size, name = struct.unpack_from(">I4s", data, at)
         body = at + _HEAD_BYTES
         if size == 1:

@@ -80,12 +80,12 @@ def block_head(data: bytes, body: int, end: int) -> tuple[int, int, int, int]:
     return track, time, flags, at + 3
 
 
-def number(data: bytes, element: Element) -> int:
-    """Return an unsigned number."""
+def number(data: bytes, element: Element, *, is_signed: bool = False) -> int:
+    """Return a whole number."""
     _, body, end = element.place
     if end - body > 8:  # noqa: PLR2004 - bytes
         raise UnfitError("has a malformed number")
-    return int.from_bytes(data[body:end])
+    return int.from_bytes(data[body:end], signed=is_signed)
 
 
 def real(data: bytes, element: Element) -> float:

@@ -1,4 +1,4 @@
-"""A movie by its container alone: nothing of it is decoded."""
+"""A movie by its container; nothing of it is decoded here."""
 
 import attrs
 
@@ -29,6 +29,8 @@ class Track:
     # What its packets decode to, None if only a decoder knows; and other claims about its length.
     packets_s: float | None = None
     claims_s: list[float] = attrs.field(factory=list)
+    # Its packets may decode to more.
+    needs_decoder: bool = False
     width: int = 0
     height: int = 0
 

@@ -2,21 +2,20 @@
 
 import attrs
 
-from gateway_media.child import mp4_samples
+from gateway_media.child import mp4_entries, mp4_samples, mp4_sound, pictures
 from gateway_media.child.bounds import UnfitError
 from gateway_media.child.boxes import Box, boxes, number, only, table, version
 from gateway_media.child.movie import FRAGMENTED, MOST_TRACKS, Movie, Track, played_s
 
 _KINDS = {b"vide": "video", b"soun": "sound"}
-_VIDEO_CODECS = (b"avc1", b"avc3", b"hvc1", b"hev1", b"vp08", b"vp09", b"av01", b"mp4v")
 _FRAGMENTS = (b"moof", b"mfra", b"sidx", b"ssix", b"styp")
 _NORMAL_RATE = 1 << 16
 # More units a second are unusual, and some readers take them for negative numbers.
 _MOST_SCALE = 10**7
 # What an edit list may leave out: the delay of an encoder.
 _MOST_DELAY_S = 0.5
-# A sample entry of a picture has its sides here.
-_WIDTH, _HEIGHT = 24, 26
+# A list begins with a version, flags, and a number of entries.
+_LIST_HEAD_BYTES = 8
 
 
 @attrs.define
@@ -26,21 +25,31 @@ class _Reader:
     # Units a second of the movie's own times.
     scale: int = 1
 
-    def take(self, box: Box, kept: tuple[bytes, ...]) -> list[Box]:
-        """Return the boxes of a box that are known here; note the others for blanking."""
-        found = list(boxes(self.data, box.body, box.end))
-        self.movie.unknown += [one.place for one in found if one.name not in kept]
-        return [one for one in found if one.name in kept]
+    def take(
+        self, box: Box, once: tuple[bytes, ...], *, often: tuple[bytes, ...] = (), head: int = 0
+    ) -> list[Box]:
+        """Return the boxes of a box, behind its head, that are known here.
+
+        The others are noted for blanking: some readers find a table in any place.
+        """
+        found = list(boxes(self.data, box.body + head, box.end))
+        known = [one for one in found if one.name in once or one.name in often]
+        self.movie.unknown += [one.place for one in found if one not in known]
+        for name in once:
+            count = sum(one.name == name for one in known)
+            if count > 1:
+                self.movie.problems.append(f"has {count} boxes {name.decode()} in a place for one")
+        return known
 
     def read(self) -> None:
         whole = Box(b"", 0, 0, len(self.data))
         if self.data[4:8] != b"ftyp":
             raise UnfitError("is no MP4")
-        found = self.take(whole, (b"ftyp", b"moov", b"mdat", *_FRAGMENTS))
+        found = self.take(whole, (b"ftyp", b"moov"), often=(b"mdat", *_FRAGMENTS))
         if any(box.name in _FRAGMENTS for box in found):
             raise UnfitError(FRAGMENTED)
         only(found, b"ftyp")
-        parts = self.take(only(found, b"moov"), (b"mvhd", b"trak", b"mvex"))
+        parts = self.take(only(found, b"moov"), (b"mvhd", b"mvex"), often=(b"trak",))
         if any(box.name == b"mvex" for box in parts):
             raise UnfitError(FRAGMENTED)
         self.movie.promised_s, self.scale = self._times(only(parts, b"mvhd"), is_movie=True)
@@ -78,7 +87,6 @@ class _Reader:
         for edits in parts:
             if edits.name == b"edts":
                 track.claims_s.append(self._check_edits(edits, track))
-                self.movie.unknown.append(edits.place)
         self.movie.tracks.append(track)
 
     def _track_s(self, box: Box) -> float:
@@ -87,21 +95,25 @@ class _Reader:
         return _known(number(self.data, box, 28 if is_long else 20, size), size) / self.scale
 
     def _check_edits(self, edts: Box, track: Track) -> float:
-        """Return the seconds that an edit list plays; note one that repeats or leaves out."""
-        played = 0.0
-        begun = False
-        for box in boxes(self.data, edts.body, edts.end):
-            is_long = version(self.data, box) == 1
-            for length, begin, rate in table(self.data, box, ">QqI" if is_long else ">IiI"):
-                seconds = length / self.scale
-                played += seconds
-                is_empty = begin < 0
-                is_short = seconds and seconds < track.span_s - _MOST_DELAY_S
-                is_odd = seconds > _MOST_DELAY_S if is_empty else is_short
-                if begun or is_odd or rate != _NORMAL_RATE:
-                    self.movie.problems.append("has an edit list, so not all of it is played once")
-                begun = begun or not is_empty
-        return played
+        """Return the seconds that an edit list plays; note one that repeats or leaves out.
+
+        The list stays in the file, because it keeps sound and pictures together.
+        """
+        elst = self.take(edts, (b"elst",))
+        if not elst:
+            return 0.0
+        is_long = version(self.data, elst[0]) == 1
+        rows = table(self.data, elst[0], ">QqI" if is_long else ">IiI")
+        lengths = [length / self.scale for length, _, _ in rows]
+        # A delay, and all of the track.
+        delay, shown = (lengths[:1], rows[1:]) if rows and rows[0][1] == -1 else ([], rows)
+        is_odd = len(shown) > 1 or any(begin < 0 for _, begin, _ in shown)
+        is_cut = any(0 < one < track.span_s - _MOST_DELAY_S for one in lengths[len(delay) :])
+        is_other_rate = any(rate != _NORMAL_RATE for _, _, rate in rows)
+        if is_odd or is_cut or is_other_rate or sum(delay) > _MOST_DELAY_S:
+            self.movie.problems.append("has an edit list, so not all of it is played once")
+        # An open end plays all of it.
+        return sum(delay) + max(track.span_s, *lengths[len(delay) :], 0.0)
 
     def _read_samples(self, kind: str, minf: Box, scale: int) -> Track:
         parts = self.take(minf, (b"vmhd", b"smhd", b"dinf", b"stbl"))
@@ -112,20 +124,33 @@ class _Reader:
         track = Track(kind=kind, samples=len(samples.places), span_s=played)
         track.claims_s.append(samples.total / scale)
         entry = self._sample_entry(only(stbl, b"stsd"))
-        if kind == "video":
-            track.width = number(self.data, entry, _WIDTH, 2)
-            track.height = number(self.data, entry, _HEIGHT, 2)
-            if entry.name not in _VIDEO_CODECS:
-                self.movie.problems.append("has a video track in an unknown form")
-            return track
         try:
-            track.packets_s = mp4_samples.sound_seconds(self.data, entry, samples.places)
+            parts = self.take(
+                entry, mp4_entries.known(entry), head=mp4_entries.head_bytes(self.data, entry, kind)
+            )
+            if kind == "video":
+                self._check_pictures(entry, parts, samples.places, track)
+            else:
+                mp4_sound.measure(self.data, entry, parts, samples.places, track)
         except UnfitError as error:
             self.movie.problems.append(str(error))
         return track
 
+    def _check_pictures(
+        self, entry: Box, parts: list[Box], places: list[tuple[int, int]], track: Track
+    ) -> None:
+        track.width, track.height = mp4_entries.sides(self.data, entry)
+        own = mp4_entries.check_video(self.data, entry, parts)
+        codec = pictures.CODECS.get(entry.name)
+        if codec is None:
+            return
+        if codec == "av1":
+            pictures.check_av1_config(self.data[own.body : own.end])
+        for at, size in places:
+            pictures.check_single(codec, self.data[at : at + size])
+
     def _sample_entry(self, stsd: Box) -> Box:
-        entries = list(boxes(self.data, stsd.body + 8, stsd.end))
+        entries = list(boxes(self.data, stsd.body + _LIST_HEAD_BYTES, stsd.end))
         if not entries:
             raise UnfitError("has a track without a form")
         if len(entries) > 1:
@@ -134,8 +159,8 @@ class _Reader:
 
     def _check_references(self, dinf: Box) -> None:
         """Note samples that are in another file."""
-        dref = only(list(boxes(self.data, dinf.body, dinf.end)), b"dref")
-        for entry in boxes(self.data, dref.body + 8, dref.end):
+        dref = only(self.take(dinf, (b"dref",)), b"dref")
+        for entry in boxes(self.data, dref.body + _LIST_HEAD_BYTES, dref.end):
             if entry.name != b"url " or not number(self.data, entry, 3, 1) & 1:
                 self.movie.problems.append("refers to another file")
 

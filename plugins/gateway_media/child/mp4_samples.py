@@ -1,29 +1,15 @@
-"""The samples of a track of an MP4: their places, their times, and the seconds of sound."""
+"""The samples of a track of an MP4: their places and their times."""
 
 import itertools
 from collections.abc import Iterator
 
 import attrs
 
-from gateway_media.child import opus
-from gateway_media.child.bounds import LEAST_RATE, UnfitError, priced_seconds
-from gateway_media.child.boxes import Box, boxes, number, only, table
+from gateway_media.child.bounds import UnfitError
+from gateway_media.child.boxes import Box, number, only, table
 from gateway_media.child.movie import MOST_SAMPLES
 
 TABLES = (b"stsd", b"stts", b"ctts", b"stsc", b"stsz", b"stco", b"co64", b"stss")
-
-# ISO/IEC 14496-1 and 14496-3.
-_ES, _DECODER_CONFIG, _DECODER_INFO = 3, 4, 5
-_AAC = 0x40
-_LC, _SBR, _PS = 2, 5, 29
-_AAC_RATES = (
-    *(96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000),
-    *(12_000, 11_025, 8_000, 7_350),
-)
-_EXPLICIT_RATE = 15
-_AAC_SAMPLES = 1024
-# A sample entry of a sound has its version here, and its boxes after its fixed part.
-_ENTRY_VERSION, _ENTRY_BYTES = 8, 28
 
 
 @attrs.frozen(kw_only=True)
@@ -40,6 +26,10 @@ class Samples:
 def read(data: bytes, stbl: list[Box]) -> Samples:
     """Return the samples of a track; raises `UnfitError` if its tables do not fit together."""
     sizes = _sizes(data, only(stbl, b"stsz"))
+    if not all(sizes):
+        raise UnfitError("has an empty sample")
+    if any(box.name == b"stss" and not table(data, box, ">I") for box in stbl):
+        raise UnfitError("has no key frame")
     lengths = table(data, only(stbl, b"stts"), ">II")
     if sum(count for count, _ in lengths) != len(sizes):
         raise UnfitError("has not as many times as samples")
@@ -107,55 +97,3 @@ def _of_chunk(offset: int, sizes: list[int]) -> list[tuple[int, int]]:
         found.append((offset, size))
         offset += size
     return found
-
-
-def sound_seconds(data: bytes, entry: Box, places: list[tuple[int, int]]) -> float:
-    """Return the seconds that the packets of a sound decode to.
-
-    Raises `UnfitError` for another form than AAC and Opus.
-    """
-    if number(data, entry, _ENTRY_VERSION, 2):
-        raise UnfitError("has a sound track in an unknown form")
-    if entry.name == b"Opus":
-        samples = sum(opus.packet_samples(data[at : at + min(size, 2)]) for at, size in places)
-        return samples / opus.RATE
-    if entry.name != b"mp4a":
-        raise UnfitError("has a sound track that is not AAC or Opus")
-    esds = only(list(boxes(data, entry.body + _ENTRY_BYTES, entry.end)), b"esds")
-    rate = _aac_rate(_decoder_info(data[esds.body + 4 : esds.end]))
-    return priced_seconds(len(places) * _AAC_SAMPLES, rate)
-
-
-def _descriptor(data: bytes, tag: int) -> bytes:
-    """Return the content of the first descriptor, which has this tag."""
-    size, at = 0, 1
-    for at in range(1, 5):
-        byte = data[at] if at < len(data) else 0
-        size = size << 7 | byte & 0x7F
-        if not byte & 0x80:
-            break
-    if data[:1] != bytes((tag,)) or at + 1 + size > len(data):
-        raise UnfitError("has a sound track in an unknown form")
-    return data[at + 1 : at + 1 + size]
-
-
-def _decoder_info(data: bytes) -> bytes:
-    es = _descriptor(data, _ES)
-    if len(es) > 2 and es[2]:  # noqa: PLR2004 - flags of optional parts
-        raise UnfitError("has a sound track in an unknown form")
-    config = _descriptor(es[3:], _DECODER_CONFIG)
-    if config[:1] != bytes((_AAC,)):
-        raise UnfitError("has a sound track that is not AAC or Opus")
-    return _descriptor(config[13:], _DECODER_INFO)
-
-
-def _aac_rate(info: bytes) -> int:
-    """Return the rate of the samples that packets are counted in."""
-    bits = int.from_bytes(info[:8].ljust(8, b"\0"))
-    form, index = bits >> 59, bits >> 55 & 0xF
-    rate = bits >> 31 & 0xFFFFFF if index == _EXPLICIT_RATE else 0
-    if index < len(_AAC_RATES):
-        rate = _AAC_RATES[index]
-    if form not in (_LC, _SBR, _PS) or rate < LEAST_RATE:
-        raise UnfitError("has a sound track that is not plain AAC")
-    return rate

@@ -24,6 +24,7 @@ def movie(
     sounds: tuple[str, ...] = (),
     seconds: float = 1.0,
     side: int = 64,
+    codec: str = "",
     **options: str,
 ) -> bytes:
     """Return a movie with a video track of flat pictures, and tracks of silence by their codecs."""
@@ -32,14 +33,14 @@ def movie(
         # Without random IDs.
         options = {"fflags": "+bitexact"} | options
         with av.open(str(path), "w", format=form, options=options) as container:
-            _fill(container, form, frames, rate, sounds, seconds, side)
+            codec = codec or ("libvpx" if form == "webm" else "mpeg4")
+            _fill(container, codec, frames, rate, sounds, seconds, side)
         return path.read_bytes()
 
 
-def _fill(container, form, frames, rate, sounds, seconds, side) -> None:
-    streams = [_add_sound(container, codec) for codec in sounds]
+def _fill(container, codec, frames, rate, sounds, seconds, side) -> None:
+    streams = [_add_sound(container, one) for one in sounds]
     if frames:
-        codec = "libvpx" if form == "webm" else "mpeg4"
         video = container.add_stream(codec, rate=rate)
         video.width = video.height = side
         video.pix_fmt = "yuv420p"
@@ -104,6 +105,56 @@ def changed(data: bytes, name: bytes, change: Change) -> bytes:
 def added(data: bytes, name: bytes, more: bytes) -> bytes:
     """Return an MP4 with more at the end of each box of a name."""
     return changed(data, name, lambda body: body + more)
+
+
+def within_entry(data: bytes, more: bytes) -> bytes:
+    """Return an MP4 with more at the end of the sample entry of each track."""
+
+    def longer(body: bytes) -> bytes:
+        entry = body[8:] + more
+        return body[:8] + len(entry).to_bytes(4) + entry[4:]
+
+    return changed(data, b"stsd", longer)
+
+
+def with_order(data: bytes, name: bytes, last: bytes) -> bytes:
+    """Return an MP4 with one box as the last of each box of a name."""
+
+    def ordered(body: bytes) -> bytes:
+        found = sorted(boxes(body), key=lambda one: one[0] == last)
+        return b"".join(box(*one) for one in found)
+
+    return changed(data, name, ordered)
+
+
+def packets(data: bytes, kind: str) -> list[bytes]:
+    """Return the packets of a track, "audio" or "video"."""
+    with av.open(io.BytesIO(data)) as container:
+        return [bytes(one) for one in container.demux(**{kind: 0}) if one.size]
+
+
+def repacked(data: bytes, mark: bytes, samples: list[bytes], ticks: int) -> bytes:
+    """Return an MP4 with other samples in the track whose form has a mark."""
+
+    def with_place(place: int) -> bytes:
+        def tables(body: bytes) -> bytes:
+            if mark not in body:
+                return body
+            count = len(samples)
+            sizes = b"".join(len(one).to_bytes(4) for one in samples)
+            return b"".join(
+                (
+                    box(b"stsd", dict(boxes(body))[b"stsd"]),
+                    box(b"stts", struct.pack(">4I", 0, 1, count, ticks)),
+                    box(b"stsc", struct.pack(">5I", 0, 1, 1, count, 1)),
+                    box(b"stsz", struct.pack(">3I", 0, 0, count) + sizes),
+                    box(b"stco", struct.pack(">3I", 0, 1, place)),
+                )
+            )
+
+        return changed(data, b"stbl", tables)
+
+    return with_place(len(with_place(0)) + 8) + box(b"mdat", b"".join(samples))
 
 
 def at(offset: int, value: int, size: int = 4) -> Change:

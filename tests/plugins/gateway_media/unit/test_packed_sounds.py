@@ -9,6 +9,8 @@ from gateway.sandbox.errors import SandboxRefusal
 from gateway_media.child.sound import read_sound
 from tests.plugins.gateway_media.made_sounds import MOST_BYTES
 from tests.plugins.gateway_media.made_videos import (
+    CLUSTER,
+    ENTRY,
     INFO,
     added,
     at,
@@ -16,9 +18,11 @@ from tests.plugins.gateway_media.made_videos import (
     boxes,
     changed,
     element,
+    elements,
     movie,
     rewritten,
     seen_seconds,
+    without,
 )
 
 M4A = movie("ipod", sounds=("aac",))
@@ -46,6 +50,39 @@ def test_a_sound_is_decoded_and_stays_playable(ending, data):
     assert 1.0 <= seconds < 1.03
     assert 0.95 < seen_seconds(plain) <= seconds + 0.1
     assert len(plain) == len(data)
+
+
+def with_delay(nanoseconds: int) -> bytes:
+    """Return a WebM of three seconds that leaves out a part of its begin."""
+    delay = element(0x56AA, nanoseconds.to_bytes(8))
+    return rewritten(
+        movie("webm", sounds=("vorbis",), seconds=3.0),
+        ENTRY,
+        lambda body: without(body, 0x56AA) + delay,
+    )
+
+
+def cut(nanoseconds: int, *, only_last: bool = True) -> bytes:
+    """Return a WebM whose blocks leave out a part of their end."""
+
+    def grouped(body: bytes) -> bytes:
+        found = elements(body)
+        made = b""
+        for place, (name, one) in enumerate(found):
+            part = element(0x75A2, nanoseconds.to_bytes(8))
+            more = part if place == len(found) - 1 or not only_last else b""
+            made += element(0xA0, element(0xA1, one) + more) if name == 0xA3 else element(name, one)
+        return made
+
+    return rewritten(VORBIS, CLUSTER, grouped)
+
+
+def test_a_begin_and_an_end_that_are_left_out_are_sold():
+    assert sold(".webm", with_delay(200_000_000))[0] >= 3.0
+    assert sold(".webm", cut(200_000_000))[0] >= 1.0
+    assert "much of its begin" in refused(".webm", with_delay(2 * 10**9))
+    assert "leaves out parts" in refused(".webm", cut(10**9))
+    assert "leaves out parts" in refused(".webm", cut(10_000_000, only_last=False))
 
 
 def test_lower_claims_make_no_sound_cheaper():

@@ -7,7 +7,32 @@ import pytest
 from gateway.sandbox.errors import SandboxRefusal
 from gateway_media import VIDEO
 from gateway_media.child.video import check_video
-from tests.plugins.gateway_media.made_videos import at, changed, movie, retimed
+from tests.plugins.gateway_media.made_videos import (
+    CLUSTER,
+    at,
+    changed,
+    element,
+    elements,
+    movie,
+    retimed,
+    rewritten,
+)
+
+SIMPLE = 0xA3
+
+
+def emptied(body: bytes) -> bytes:
+    return b"".join(
+        element(one, more[:4] if one == SIMPLE else more) for one, more in elements(body)
+    )
+
+
+def without_keys(body: bytes) -> bytes:
+    return b"".join(
+        element(one, more[:3] + b"\0" + more[4:] if one == SIMPLE else more)
+        for one, more in elements(body)
+    )
+
 
 MP4 = movie("mp4", frames=10, sounds=("aac", "aac"))
 WEBM = movie("webm", frames=10, sounds=("vorbis",))
@@ -38,6 +63,11 @@ def test_a_video_is_served_as_its_content(data, media_type, wanted):
         (movie("mp4", frames=10, movflags="frag_keyframe+empty_moov"), "", "fragmented"),
         (changed(MP4, b"mvhd", at(16, 60_000)), "", "promises more"),
         (retimed(WEBM, 9000.0), "", "promises more"),
+        (changed(MP4, b"stsz", at(12, 0)), "", "empty sample"),
+        (changed(MP4, b"mdat", lambda body: b"U" * len(body)), "", "cannot be decoded"),
+        (changed(MP4, b"stsd", at(8 + 32, 20_000, 2)), "", "20,000 by 64 pixels"),
+        (rewritten(WEBM, CLUSTER, emptied), "", "empty block"),
+        (rewritten(WEBM, CLUSTER, without_keys), "", "no key frame"),
     ],
 )
 def test_a_result_without_a_whole_video_is_refused(data, wanted, reason):

@@ -1,8 +1,10 @@
 """An MP4 costs the greatest of its claims, and the provider gets the parts that were read."""
 
+import io
 import json
 import struct
 
+import av
 import pytest
 
 from gateway.sandbox.errors import SandboxRefusal
@@ -16,6 +18,7 @@ from tests.plugins.gateway_media.made_videos import (
     changed,
     movie,
     seen_seconds,
+    within_entry,
 )
 
 SECOND = movie("mp4", frames=10, sounds=("aac",))
@@ -39,10 +42,10 @@ def refused(data: bytes) -> str:
     return str(error.value)
 
 
-def edits(*rows: tuple[int, int, int]) -> bytes:
+def edits(*rows: tuple[int, int, int], data: bytes = SILENT) -> bytes:
     table = b"".join(EDIT.pack(*row) for row in rows)
     body = box(b"elst", struct.pack(">II", 0, len(rows)) + table)
-    return changed(SILENT, b"edts", lambda _: body)
+    return changed(data, b"edts", lambda _: body)
 
 
 @pytest.mark.parametrize("data", [SECOND, SILENT, movie("mp4", frames=10, movflags="faststart")])
@@ -62,7 +65,7 @@ def test_parts_that_are_unknown_here_are_blank_at_the_provider():
     data += box(b"\0\0\0\0", hidden)
     _, plain = sold(data)
     assert plain.count(b"moov") == plain.count(b"mvhd") == 1
-    assert not {b"uuid", b"udta", b"edts"} & {plain[i : i + 4] for i in range(len(plain) - 3)}
+    assert not {b"uuid", b"udta"} & {plain[i : i + 4] for i in range(len(plain) - 3)}
 
 
 def test_the_greatest_claim_is_sold():
@@ -97,9 +100,30 @@ def test_lower_claims_make_no_sound_and_no_frame_cheaper():
     assert sold(quick)[0]["seconds"] == 0.5
 
 
-def test_a_single_edit_that_plays_all_is_no_obstacle():
-    assert sold(edits((1000, 0, NORMAL)))[0]["seconds"] == 1.0
-    assert sold(edits((100, -1, NORMAL), (1000, 0, NORMAL)))[0]["seconds"] == 1.1
+def test_a_single_edit_that_plays_all_stays_in_the_file():
+    for rows, seconds in (
+        (((1000, 0, NORMAL),), 1.0),
+        # An open end, and a longer end.
+        (((0, 0, NORMAL),), 1.0),
+        (((7000, 0, NORMAL),), 7.0),
+        (((100, -1, NORMAL), (1000, 0, NORMAL)), 1.1),
+    ):
+        data = edits(*rows)
+        facts, plain = sold(data)
+        assert facts["seconds"] == seconds
+        assert plain.count(b"elst") == data.count(b"elst") == 1
+        assert seen_seconds(plain) <= seconds
+
+
+def test_an_edit_keeps_sound_and_pictures_together():
+    late = edits((450, -1, NORMAL), (1000, 0, NORMAL), data=SECOND)
+    with av.open(io.BytesIO(sold(late)[1])) as container:
+        begins = [one.start_time * one.time_base for one in container.streams]
+    assert begins == [pytest.approx(0.45, abs=0.01)] * 2
+    # Pictures that are stored in another order than they are shown.
+    data = movie("mp4", frames=30, rate=30, codec="libx264", sounds=("aac",))
+    assert b"ctts" in data
+    assert sold(data)[1].count(b"elst") == 2
 
 
 @pytest.mark.parametrize(
@@ -110,6 +134,8 @@ def test_a_single_edit_that_plays_all_is_no_obstacle():
         [(400, 0, NORMAL)],
         [(1000, 0, NORMAL // 60)],
         [(60_000, -1, NORMAL), (1000, 0, NORMAL)],
+        [(100, -1, NORMAL), (100, -1, NORMAL), (1000, 0, NORMAL)],
+        [(1000, -2, NORMAL)],
     ],
 )
 def test_an_edit_list_that_repeats_or_leaves_out_is_refused(rows):
@@ -142,6 +168,9 @@ def test_an_edit_list_that_repeats_or_leaves_out_is_refused(rows):
         (changed(changed(SILENT, b"stsz", at(4, 9)), b"stsz", at(8, 90)), "as many times"),
         (changed(SILENT, b"stsz", at(4, 10**6)), "cut off"),
         (changed(SILENT, b"stco", at(8, len(SILENT))), "cut off"),
+        (changed(SILENT, b"stsz", at(12, 0)), "empty sample"),
+        (added(SILENT, b"stbl", box(b"stss", bytes(8))), "no key frame"),
+        (changed(SILENT, b"mdat", lambda body: b"U" * len(body)), "cannot be decoded"),
         (changed(SILENT, b"stsc", at(8, 2)), "wrong order"),
         (changed(SILENT, b"stsd", at(8 + 32, 1, 2)), "1 by 64 pixels"),
         (changed(SILENT, b"stsd", at(8 + 34, 9000, 2)), "64 by 9,000 pixels"),
@@ -159,10 +188,25 @@ def test_a_file_that_is_cut_off_anywhere_is_refused():
         refused(SECOND[:end])
 
 
-@pytest.mark.parametrize("rate", [2, 5, 29])
-def test_the_rate_of_aac_is_that_of_its_own_description(rate):
-    # The forms of AAC with the rate 8 kHz: a packet lasts six times as long.
-    info = struct.pack(">H", rate << 11 | 11 << 7 | 1 << 3)
+def test_a_few_bytes_behind_the_boxes_are_no_obstacle():
+    for data in (SECOND + b"\0\0\0", SECOND + b"xyz", within_entry(SECOND, bytes(4))):
+        assert sold(data)[0]["seconds"] == 1.0
+    assert "cut off" in refused(added(SECOND, b"stbl", b"xyz"))
+
+
+def test_the_priority_of_a_sound_is_no_obstacle():
+    flags_at = SECOND.rindex(b"\x03\x80\x80\x80") + 7
+    for flags, is_known in ((0x1F, True), (0x80, False), (0x40, False), (0x20, False)):
+        data = SECOND[:flags_at] + bytes((flags,)) + SECOND[flags_at + 1 :]
+        if is_known:
+            assert sold(data)[0]["seconds"] == 1.0
+        else:
+            assert "unknown description" in refused(data)
+
+
+def test_the_rate_of_aac_is_that_of_its_own_description():
+    # At 8 kHz, a packet lasts six times as long.
+    info = struct.pack(">H", 2 << 11 | 11 << 7 | 1 << 3)
     data = SECOND.replace(b"\x05\x80\x80\x80\x05\x11\x88", b"\x05\x80\x80\x80\x05" + info)
     assert data != SECOND
     assert sold(data)[0]["seconds"] >= 5.9

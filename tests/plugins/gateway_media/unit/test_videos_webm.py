@@ -159,6 +159,22 @@ def test_a_file_that_players_may_understand_differently_is_refused(data, reason)
     assert reason in refused(data)
 
 
+@pytest.mark.parametrize(("track", "seconds"), [(1, 4.4), (2, 3.2)])
+def test_a_track_may_begin_later_than_the_other(track, seconds):
+    def later(body: bytes) -> bytes:
+        made = b""
+        for name, one in elements(body):
+            is_late = name == SIMPLE and one[0] & 0x7F == track
+            time = int.from_bytes(one[1:3]) + 1200 * is_late
+            made += element(name, one[:1] + time.to_bytes(2) + one[3:] if is_late else one)
+        return made
+
+    data = rewritten(movie("webm", frames=20, sounds=("libopus",), seconds=3.2), CLUSTER, later)
+    facts, plain = sold(data)
+    assert facts["seconds"] == pytest.approx(seconds, abs=0.02)
+    assert seen_seconds(plain) <= facts["seconds"] + 0.02
+
+
 def test_a_file_of_very_many_parts_is_refused(monkeypatch):
     monkeypatch.setattr(webm, "MOST_SAMPLES", 1000)
     assert "1,000 parts" in refused(added(SECOND, SEGMENT, element(0xEC, b"") * 1000))
