@@ -69,9 +69,10 @@ def cut(nanoseconds: int, *, only_last: bool = True) -> bytes:
         found = elements(body)
         made = b""
         for place, (name, one) in enumerate(found):
-            part = element(0x75A2, nanoseconds.to_bytes(8))
-            more = part if place == len(found) - 1 or not only_last else b""
-            made += element(0xA0, element(0xA1, one) + more) if name == 0xA3 else element(name, one)
+            block = one if name == 0xA3 else dict(elements(one)).get(0xA1) if name == 0xA0 else None
+            is_cut = place == len(found) - 1 or not only_last
+            more = element(0x75A2, nanoseconds.to_bytes(8)) if is_cut else b""
+            made += element(0xA0, element(0xA1, block) + more) if block else element(name, one)
         return made
 
     return rewritten(VORBIS, CLUSTER, grouped)
