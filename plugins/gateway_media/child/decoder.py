@@ -5,7 +5,7 @@ import io
 import attrs
 import soundfile
 
-from gateway_media.child.bounds import TOO_LONG, UnfitError, check_form
+from gateway_media.child.bounds import PRICED_RATE, TOO_LONG, UnfitError, check_form
 
 _BLOCK_FRAMES = 1 << 18
 _SAMPLE_BYTES = 4
@@ -49,7 +49,8 @@ def decode(data: bytes, *, most_seconds: float, copy_to: io.BytesIO | None = Non
 
 def _decode(sound: _Streamed, most_seconds: float, copy_to: io.BytesIO | None) -> int:
     buffer = bytearray(_BLOCK_FRAMES * sound.channels * _SAMPLE_BYTES)
-    frames, most = 0, int(most_seconds * sound.samplerate)
+    # A higher rate is no longer sound.
+    frames, most = 0, int(most_seconds * min(sound.samplerate, PRICED_RATE))
     copy = None
     if copy_to is not None:
         form = (sound.samplerate, sound.channels, sound.subtype)

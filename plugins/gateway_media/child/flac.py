@@ -4,6 +4,7 @@ import io
 
 from gateway_media.child.bounds import CUT_OFF, MOST_SECONDS, UnfitError, priced_seconds
 from gateway_media.child.decoder import decode
+from gateway_media.child.tags import skip_tags
 
 # After the mark and the header of the first block; see RFC 9639, section 8.2.
 _STREAM_INFO = b"fLaC", b"\0\0\x22"
@@ -13,6 +14,7 @@ _COUNT_BITS = 36
 
 def read(data: bytes) -> tuple[float, bytes]:
     """Return the priced seconds of a FLAC, and the FLAC of the decoded samples."""
+    data = data[skip_tags(data) :]
     mark, size = _STREAM_INFO
     if len(data) < _FORM.stop or data[:4] != mark or data[4] & 0x7F or data[5:8] != size:
         raise UnfitError("is no FLAC")

@@ -6,6 +6,7 @@ import attrs
 
 from gateway_media.child.bounds import CUT_OFF, MOST_RESULT_SECONDS, UnfitError, check_length
 from gateway_media.child.decoder import decode
+from gateway_media.child.tags import skip_tags
 
 # ISO 11172-3 and 13818-3, by the header's two bits of the version: 1, 2, and 2.5 of Fraunhofer.
 _MPEG_1 = 3
@@ -20,7 +21,6 @@ _LAYER_3 = 1
 _SYNC = 0x7FF
 _MONO = 3
 _HEAD_BYTES = 4
-_ID3_BYTES = 10
 # What may follow the last frame.
 _TAGS = (b"TAG", b"APETAGEX", b"LYRICSBEGIN", b"ID3", b"3DI")
 
@@ -44,18 +44,16 @@ class _Frame:
 
 def read(data: bytes) -> tuple[float, bytes]:
     """Return the seconds of an MP3 by its frames, and the MP3 of these frames."""
-    at = _skip_tags(data)
+    at = skip_tags(data)
     first = _frame_at(data, at)
     if first is None:
         raise UnfitError("is no MP3")
-    promised = _described_frames(data[at : at + first.size], first)
-    if promised is not None:
+    # Its number of frames may be wrong, so they are counted.
+    if _described_frames(data[at : at + first.size], first) is not None:
         at += first.size
     end, count = _follow(data, at, first)
     if not count:
         raise UnfitError("has no samples")
-    if promised and count < promised:
-        raise UnfitError(CUT_OFF)
     plain = data[at:end]
     seconds = count * first.samples / first.rate
     check_length(seconds)
@@ -65,7 +63,7 @@ def read(data: bytes) -> tuple[float, bytes]:
 
 def measure(data: bytes) -> float:
     """Return the seconds of a provider's MP3 by its frames, also behind other data."""
-    at = begin = _skip_tags(data)
+    at = begin = skip_tags(data)
     seconds, count, promised = 0.0, 0, 0
     while at < len(data):
         frame = _frame_at(data, at)
@@ -80,7 +78,8 @@ def measure(data: bytes) -> float:
         else:
             promised = described
         at += frame.size
-    if count < promised:
+    # Some writers count the frame with the description.
+    if count + 1 < promised:
         raise UnfitError(CUT_OFF)
     _check_decodes(data[begin:])
     return seconds
@@ -97,7 +96,8 @@ def _follow(data: bytes, at: int, first: _Frame) -> tuple[int, int]:
     count = 0
     while (frame := _frame_at(data, at)) is not None:
         if at + frame.size > len(data):
-            raise UnfitError(CUT_OFF)
+            # A recording that ends within a frame.
+            return at, count
         if frame.form != first.form:
             raise UnfitError("changes its rate or channels")
         at, count = at + frame.size, count + 1
@@ -105,18 +105,6 @@ def _follow(data: bytes, at: int, first: _Frame) -> tuple[int, int]:
     if rest.strip(b"\0") and not rest.startswith(_TAGS):
         raise UnfitError("has other data between its frames, or is cut off")
     return at, count
-
-
-def _skip_tags(data: bytes) -> int:
-    at = 0
-    while data[at : at + 3] == b"ID3" and at + _ID3_BYTES <= len(data):
-        a, b, c, d = data[at + 6 : at + _ID3_BYTES]
-        has_footer = data[at + 5] & 0x10
-        at += (a << 21 | b << 14 | c << 7 | d) + _ID3_BYTES * (2 if has_footer else 1)
-    # Writers leave room after the tag.
-    while data[at : at + 1] == b"\0":
-        at += 1
-    return at
 
 
 def _frame_at(data: bytes, at: int) -> _Frame | None:

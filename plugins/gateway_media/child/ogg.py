@@ -23,6 +23,8 @@ OTHER_STAMPS = "has time stamps that do not match its packets"
 _FAR = 1 << 40
 # The byte with the sizes of both blocks, as powers of 2.
 _VORBIS_BLOCKS, _VORBIS_HEAD_BYTES = 28, 30
+# What may be left out of the packets.
+_MOST_CUT_S = 0.1
 # Stamps that differ more do not belong to this sound.
 _TOLERANCE_S = 1.0
 _MOST_DELAY = 3840
@@ -125,8 +127,9 @@ def _read_opus(head: bytes, packets: Iterator[bytes], granule: int) -> float:
         raise UnfitError("has no samples")
     # Not all readers leave an encoder's delay out, which is short.
     skipped = min(int.from_bytes(head[10:12], "little"), _MOST_DELAY)
-    samples = _agreed(sum(lengths), granule, lengths[-1], opus.RATE)
-    return max(0, samples - skipped) / opus.RATE
+    found = sum(lengths)
+    samples = _agreed(found, granule, lengths[-1], opus.RATE) - skipped
+    return max(samples / opus.RATE, found / opus.RATE - _MOST_CUT_S)
 
 
 def _read_vorbis(data: bytes, head: bytes, last: _Page) -> float:
@@ -141,7 +144,8 @@ def _read_vorbis(data: bytes, head: bytes, last: _Page) -> float:
     # A packet adds half of a long block at most.
     most = (1 << (head[_VORBIS_BLOCKS] >> 4)) // 2
     samples = _agreed(decoded.frames, last.granule, most, decoded.rate)
-    return priced_seconds(samples, decoded.rate)
+    least = decoded.frames - int(decoded.rate * _MOST_CUT_S)
+    return priced_seconds(max(samples, least), decoded.rate)
 
 
 def _agreed(found: int, promised: int, last: int, rate: int) -> int:

@@ -13,6 +13,7 @@ from gateway_media.child.bounds import (
     check_size,
 )
 from gateway_media.child.decoder import decode
+from gateway_media.child.tags import skip_tags
 
 _Reader = Callable[[bytes], tuple[float, bytes]]
 _READERS: dict[str, _Reader] = {
@@ -45,17 +46,20 @@ def read_sound(extension: str, data: bytes, most_bytes: str) -> tuple[bytes, byt
     return json.dumps({"seconds": seconds}).encode(), b"" if plain == data else plain
 
 
-def check_sound(wanted: str, _media_type: str, data: bytes) -> tuple[bytes, bytes]:
+def check_sound(wanted: str, _media_type: str, received: bytes) -> tuple[bytes, bytes]:
     """Return media type and seconds of a sound; raises `SandboxRefusal` without samples."""
+    data = received
     try:
         found = _media_type_of(data)
+        if found == "audio/flac":
+            data = data[skip_tags(data) :]
         _check_ordered(found, wanted)
         seconds, plain = _RESULTS[found](data)
         check_length(seconds, MOST_RESULT_SECONDS)
     except UnfitError as error:
         raise SandboxRefusal(f"it {error}") from None
     facts = {"media_type": found, "seconds": seconds}
-    return json.dumps(facts).encode(), b"" if plain == data else plain
+    return json.dumps(facts).encode(), b"" if plain == received else plain
 
 
 def _reader_of(extension: str) -> _Reader:
@@ -70,11 +74,12 @@ def _reader_of(extension: str) -> _Reader:
 def _media_type_of(data: bytes) -> str:
     if data[:4] == b"RIFF":
         return "audio/wav"
-    if data[:4] == b"fLaC":
+    begin = skip_tags(data)
+    if data[begin : begin + 4] == b"fLaC":
         return "audio/flac"
     if data[:4] == b"OggS":
         return "audio/ogg"
-    if data[:3] == b"ID3" or (data[:1] == b"\xff" and data[1:2] >= b"\xe0"):
+    if data.startswith((b"ID3", b"APETAGEX")) or (data[:1] == b"\xff" and data[1:2] >= b"\xe0"):
         return "audio/mpeg"
     raise UnfitError("is no WAV, FLAC, MP3 or Ogg")
 

@@ -9,8 +9,8 @@ from gateway_media.child.bounds import CUT_OFF, UnfitError, check_form, priced_s
 
 _PCM, _FLOAT, _EXTENSIBLE = 1, 3, 0xFFFE
 _BITS = {_PCM: (8, 16, 24, 32), _FLOAT: (32, 64)}
-# A program that cannot seek leaves this size, and writes to the end.
-_STREAMED = 0xFFFFFFFF
+# A program that cannot seek leaves no size, or a very large one, and writes to the end.
+_STREAMED = 0x7FFFF000
 _FORM = struct.Struct("<HHIIHH")
 
 
@@ -51,7 +51,7 @@ def _parse(data: bytes) -> tuple[Form, bytes]:
         elif name == b"data":
             if form is None or samples is not None:
                 raise UnfitError("has not one header before one block of samples")
-            if size != _STREAMED and len(body) < size:
+            if len(body) < size < _STREAMED:
                 raise UnfitError(CUT_OFF)
             samples = body[: len(body) // form.frame_bytes * form.frame_bytes]
     if form is None or samples is None:
@@ -66,6 +66,8 @@ def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes, int]]:
     at = 12
     while at + 8 <= len(data):
         name, size = struct.unpack_from("<4sI", data, at)
+        if name == b"data" and not size:
+            size = _STREAMED
         yield name, data[at + 8 : at + 8 + size], size
         # Chunks begin at even offsets.
         at += 8 + size + size % 2

@@ -35,8 +35,14 @@ def test_a_sound_is_served_as_its_content_also_if_it_is_silent(data, media_type,
     assert not repaired
 
 
-def test_a_streamed_wav_gets_a_right_header():
-    streamed = wav(wav_form(), chunk(b"data", bytes(8000), size=0xFFFFFFFF), size=0xFFFFFFFF)
+def test_a_flac_is_served_without_tags_before_it():
+    facts, repaired = checked(b"ID3\4\0\0\0\0\0\0" + samples.FLAC)
+    assert (facts["media_type"], repaired) == ("audio/flac", samples.FLAC)
+
+
+@pytest.mark.parametrize("size", [0, 0x7FFFFFFF, 0xFFFFFFFF])
+def test_a_streamed_wav_gets_a_right_header(size):
+    streamed = wav(wav_form(), chunk(b"data", bytes(8000), size=size), size=0xFFFFFFFF)
     assert checked(streamed) == ({"media_type": "audio/wav", "seconds": 1.0}, SECOND)
 
 
