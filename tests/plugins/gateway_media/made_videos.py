@@ -7,6 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import av
+import av.error
+
+from gateway_media.child.bounds import PRICED_FRAME_RATE
 
 RATE = 48_000
 # Containers of an MP4's boxes, and of a WebM's elements, up to the tables.
@@ -213,10 +216,10 @@ def retimed(data: bytes, ticks: float) -> bytes:
     return rewritten(data, INFO, lambda body: without(body, DURATION) + promise)
 
 
-def seen_seconds(data: bytes) -> float:
+def seen_seconds(data: bytes, **options: str) -> float:
     """Return the length of a file as PyAV plays it."""
     longest = 0.0
-    with av.open(io.BytesIO(data), metadata_errors="ignore") as container:
+    with av.open(io.BytesIO(data), options=options, metadata_errors="ignore") as container:
         for stream in container.streams:
             if stream.type not in ("audio", "video"):
                 continue
@@ -226,12 +229,24 @@ def seen_seconds(data: bytes) -> float:
 
 
 def _played(container, stream) -> float:
-    """Return the seconds of the decoded samples, or between the times of pictures."""
-    samples = end = 0.0
+    """Return the seconds of the decoded samples, or of the times and the number of pictures."""
+    seconds = end = 0.0
     for packet in container.demux(stream):
         if packet.pts is not None:
             last = packet.pts + (packet.duration or 0)
             end = max(end, float(last * packet.time_base))
-        if stream.type == "audio":
-            samples += sum(frame.samples / frame.sample_rate for frame in packet.decode())
-    return samples if stream.type == "audio" else end
+        for frame in _decoded(packet):
+            if stream.type == "audio":
+                seconds += frame.samples / frame.sample_rate
+            else:
+                seconds += 1 / PRICED_FRAME_RATE
+                end = max(end, float((frame.pts or 0) * packet.time_base))
+    return seconds if stream.type == "audio" else max(seconds, end)
+
+
+def _decoded(packet) -> list:
+    try:
+        return packet.decode()
+    except av.error.FFmpegError:
+        # A player goes on with the next packet.
+        return []
