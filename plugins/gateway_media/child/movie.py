@@ -29,6 +29,8 @@ class Track:
     # What its packets decode to, None if only a decoder knows; and other claims about its length.
     packets_s: float | None = None
     claims_s: list[float] = attrs.field(factory=list)
+    # Until the first sample is shown.
+    begin_s: float = 0.0
     # Its packets may decode to more.
     needs_decoder: bool = False
     width: int = 0

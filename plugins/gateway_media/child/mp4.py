@@ -5,7 +5,7 @@ import attrs
 from gateway_media.child import mp4_entries, mp4_samples, mp4_sound, pictures
 from gateway_media.child.bounds import UnfitError
 from gateway_media.child.boxes import Box, boxes, number, only, table, version
-from gateway_media.child.movie import FRAGMENTED, MOST_TRACKS, Movie, Track, played_s
+from gateway_media.child.movie import FRAGMENTED, MOST_DELAY_S, MOST_TRACKS, Movie, Track, played_s
 
 _KINDS = {b"vide": "video", b"soun": "sound"}
 _FRAGMENTS = (b"moof", b"mfra", b"sidx", b"ssix", b"styp")
@@ -14,6 +14,9 @@ _NORMAL_RATE = 1 << 16
 _MOST_SCALE = 10**7
 # What an edit list may leave out: the delay of an encoder.
 _MOST_DELAY_S = 0.5
+# At few frames a second, its delay is longer.
+_MOST_DELAY_FRAMES = 2
+_TICK_S = 0.001
 # A list begins with a version, flags, and a number of entries.
 _LIST_HEAD_BYTES = 8
 
@@ -86,7 +89,7 @@ class _Reader:
         track.claims_s += [claim, self._track_s(only(parts, b"tkhd"))]
         for edits in parts:
             if edits.name == b"edts":
-                track.claims_s.append(self._check_edits(edits, track))
+                track.claims_s.append(self._check_edits(edits, track, scale))
         self.movie.tracks.append(track)
 
     def _track_s(self, box: Box) -> float:
@@ -94,7 +97,7 @@ class _Reader:
         size = 8 if is_long else 4
         return _known(number(self.data, box, 28 if is_long else 20, size), size) / self.scale
 
-    def _check_edits(self, edts: Box, track: Track) -> float:
+    def _check_edits(self, edts: Box, track: Track, scale: int) -> float:
         """Return the seconds that an edit list plays; note one that repeats or leaves out.
 
         The list stays in the file, because it keeps sound and pictures together.
@@ -107,6 +110,7 @@ class _Reader:
         lengths = [length / self.scale for length, _, _ in rows]
         # A delay, and all of the track.
         delay, shown = (lengths[:1], rows[1:]) if rows and rows[0][1] == -1 else ([], rows)
+        _leave_out_delay(track, [begin / scale for _, begin, _ in shown])
         is_odd = len(shown) > 1 or any(begin < 0 for _, begin, _ in shown)
         is_cut = any(0 < one < track.span_s - _MOST_DELAY_S for one in lengths[len(delay) :])
         is_other_rate = any(rate != _NORMAL_RATE for _, _, rate in rows)
@@ -121,7 +125,9 @@ class _Reader:
         stbl = self.take(only(parts, b"stbl"), mp4_samples.TABLES)
         samples = mp4_samples.read(self.data, stbl)
         played = played_s(samples.begin / scale, samples.end / scale)
-        track = Track(kind=kind, samples=len(samples.places), span_s=played)
+        track = Track(
+            kind=kind, samples=len(samples.places), span_s=played, begin_s=samples.begin / scale
+        )
         track.claims_s.append(samples.total / scale)
         entry = self._sample_entry(only(stbl, b"stsd"))
         try:
@@ -170,6 +176,13 @@ def read(data: bytes) -> Movie:
     reader = _Reader(data)
     reader.read()
     return reader.movie
+
+
+def _leave_out_delay(track: Track, begins_s: list[float]) -> None:
+    """Measure from the begin of an edit, if it leaves out what an encoder waits for pictures."""
+    is_delay = MOST_DELAY_S < track.begin_s <= _MOST_DELAY_FRAMES * track.span_s / track.samples
+    if is_delay and all(abs(begin - track.begin_s) < _TICK_S for begin in begins_s[:1] or [0.0]):
+        track.span_s -= track.begin_s
 
 
 def _known(duration: int, size: int) -> int:

@@ -126,6 +126,13 @@ def test_an_edit_keeps_sound_and_pictures_together():
     assert sold(data)[1].count(b"elst") == 2
 
 
+def test_an_encoders_delay_of_slow_pictures_is_not_sold():
+    slow = movie("mp4", frames=20, rate=2, codec="libx264")
+    assert sold(slow)[0]["seconds"] == 10.0
+    # Without the list, players may wait for a second.
+    assert sold(slow.replace(b"edts", b"skip"))[0]["seconds"] == 11.0
+
+
 @pytest.mark.parametrize(
     "rows",
     [
