@@ -1,7 +1,7 @@
 """Kinds of sound and video, for plugins that sell them; it offers nothing to buyers.
 
 `SOUND_FILE` and `SOUND` need the extra `audio`, and M4A and WebM of `SOUND_FILE` the extra `m4a`.
-`VIDEO_FILE` and `VIDEO` need none.
+`VIDEO_FILE` needs `m4a` only for sound with AAC, and `VIDEO` needs none.
 """
 
 from importlib.util import find_spec

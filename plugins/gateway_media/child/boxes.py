@@ -13,7 +13,7 @@ _MOST_BOXES = 2_000
 
 @attrs.frozen
 class Box:
-    """A box of a file: where it begins, where its content begins, and where it ends."""
+    """A box of a file: its begin, the begin of its content, and its end."""
 
     name: bytes
     at: int

@@ -18,7 +18,7 @@ _MOST_ELEMENTS = 2_000
 
 @attrs.frozen
 class Element:
-    """An element: where it begins, where its content begins, and where that ends."""
+    """An element: its begin, the begin of its content, and its end."""
 
     id: int
     at: int
@@ -72,7 +72,7 @@ def _variable(
 
 
 def block_head(data: bytes, body: int, end: int) -> tuple[int, int, int, int]:
-    """Return track, relative time and flags of a block, and where its frame begins."""
+    """Return track, relative time and flags of a block, and the begin of its frame."""
     track, at = _variable(data, body, end, _MOST_SIZE_BYTES)
     if track is None or at + 3 > end:
         raise UnfitError("has a malformed block")

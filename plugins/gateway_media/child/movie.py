@@ -26,7 +26,7 @@ class Track:
     samples: int
     # From the begin of the first shown sample to the end of the last.
     span_s: float
-    # What its packets decode to, None if only a decoder knows; and other claims about its length.
+    # The length of its decoded packets, None if only a decoder knows; and other claims.
     packets_s: float | None = None
     claims_s: list[float] = attrs.field(factory=list)
     # Until the first sample is shown.

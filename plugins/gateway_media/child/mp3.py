@@ -21,7 +21,7 @@ _LAYER_3 = 1
 _SYNC = 0x7FF
 _MONO = 3
 _HEAD_BYTES = 4
-# What may follow the last frame.
+# Tags behind the last frame.
 _TAGS = (b"TAG", b"APETAGEX", b"LYRICSBEGIN", b"ID3", b"3DI")
 
 

@@ -12,7 +12,7 @@ _FRAGMENTS = (b"moof", b"mfra", b"sidx", b"ssix", b"styp")
 _NORMAL_RATE = 1 << 16
 # More units a second are unusual, and some readers take them for negative numbers.
 _MOST_SCALE = 10**7
-# What an edit list may leave out: the delay of an encoder.
+# An edit list may leave out the delay of an encoder.
 _MOST_DELAY_S = 0.5
 # At few frames a second, its delay is longer.
 _MOST_DELAY_FRAMES = 2
@@ -179,7 +179,7 @@ def read(data: bytes) -> Movie:
 
 
 def _leave_out_delay(track: Track, begins_s: list[float]) -> None:
-    """Measure from the begin of an edit, if it leaves out what an encoder waits for pictures."""
+    """Measure from the begin of an edit, if it leaves out an encoder's delay."""
     is_delay = MOST_DELAY_S < track.begin_s <= _MOST_DELAY_FRAMES * track.span_s / track.samples
     if is_delay and all(abs(begin - track.begin_s) < _TICK_S for begin in begins_s[:1] or [0.0]):
         track.span_s -= track.begin_s

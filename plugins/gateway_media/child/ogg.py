@@ -23,7 +23,7 @@ OTHER_STAMPS = "has time stamps that do not match its packets"
 _FAR = 1 << 40
 # The byte with the sizes of both blocks, as powers of 2.
 _VORBIS_BLOCKS, _VORBIS_HEAD_BYTES = 28, 30
-# What may be left out of the packets.
+# The samples that may be left out of the packets.
 _MOST_CUT_S = 0.1
 # Stamps that differ more do not belong to this sound.
 _TOLERANCE_S = 1.0

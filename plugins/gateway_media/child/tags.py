@@ -7,7 +7,7 @@ _APE_BYTES = 32
 
 
 def skip_tags(data: bytes) -> int:
-    """Return where a file begins behind its tags."""
+    """Return the place behind the tags of a file."""
     at = 0
     while True:
         if data[at : at + 3] == b"ID3" and at + _ID3_BYTES <= len(data):

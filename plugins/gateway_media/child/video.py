@@ -1,4 +1,4 @@
-"""Measures buyers' videos, and checks providers' ones: by their containers, and what is decoded."""
+"""Measures buyers' videos, and checks providers' ones, by their containers and decoded sound."""
 
 import json
 from importlib.util import find_spec

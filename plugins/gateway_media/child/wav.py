@@ -30,7 +30,7 @@ class Form:
 
 
 def read(data: bytes) -> tuple[float, bytes]:
-    """Return the priced seconds of a WAV, and the WAV of what was measured."""
+    """Return the priced seconds of a WAV, and the WAV of the measured samples."""
     form, samples = _parse(data)
     return priced_seconds(len(samples) // form.frame_bytes, form.rate), _write(form, samples)
 

@@ -58,7 +58,7 @@ _KEY, _LACING = 0x80, 0b110
 _NS = 10**9
 _DEFAULT_SCALE = 10**6
 _MOST_BEGIN_S = 1.0
-# What a track may leave out at its begin, and at its end.
+# A track may leave out this much at its begin, and at its end.
 _MOST_CUT_NS = _NS // 4
 
 
@@ -243,7 +243,7 @@ class _Reader:
         return number(self.data, found[_WIDTH]), number(self.data, found[_HEIGHT])
 
     def _read_cluster(self, at: int, end: int | None, most: int) -> int:
-        """Read a cluster, and return where it ends."""
+        """Read a cluster, and return its end."""
         time = None
         while at < (most if end is None else end):
             part = element_at(self.data, at, most if end is None else end)
