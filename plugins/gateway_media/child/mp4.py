@@ -130,30 +130,26 @@ class _Reader:
         )
         track.claims_s.append(samples.total / scale)
         entry = self._sample_entry(only(stbl, b"stsd"))
+        if kind == "video":
+            track.width, track.height = mp4_entries.sides(self.data, entry)
         try:
             parts = self.take(
                 entry, mp4_entries.known(entry), head=mp4_entries.head_bytes(self.data, entry, kind)
             )
             if kind == "video":
-                self._check_pictures(entry, parts, samples.places, track)
+                self._check_pictures(entry, parts, samples.places)
             else:
                 mp4_sound.measure(self.data, entry, parts, samples.places, track)
         except UnfitError as error:
             self.movie.problems.append(str(error))
         return track
 
-    def _check_pictures(
-        self, entry: Box, parts: list[Box], places: list[tuple[int, int]], track: Track
-    ) -> None:
-        track.width, track.height = mp4_entries.sides(self.data, entry)
+    def _check_pictures(self, entry: Box, parts: list[Box], places: list[tuple[int, int]]) -> None:
         own = mp4_entries.check_video(self.data, entry, parts)
-        codec = pictures.CODECS.get(entry.name)
-        if codec is None:
-            return
-        if codec == "av1":
-            pictures.check_av1_config(self.data[own.body : own.end])
+        config = self.data[own.body : own.end]
+        pictures.check_config(entry.name, config)
         for at, size in places:
-            pictures.check_single(codec, self.data[at : at + size])
+            pictures.check_single(entry.name, self.data[at : at + size], config)
 
     def _sample_entry(self, stsd: Box) -> Box:
         entries = list(boxes(self.data, stsd.body + _LIST_HEAD_BYTES, stsd.end))

@@ -1,9 +1,7 @@
-"""Pictures in one sample of AV1 and VP9: a sample may have several, but shows one."""
+"""Pictures in one sample: it may have several, but shows one."""
 
 from gateway_media.child.bounds import UnfitError
-
-# By the form of a track of an MP4 or a WebM.
-CODECS = {b"av01": "av1", b"V_AV1": "av1", b"vp09": "vp9", b"V_VP9": "vp9"}
+from gateway_media.child.nal_units import shown_avc, shown_hevc
 
 # Sections 5.3 and 6.2 of the specification of AV1: types of OBUs.
 _SEQUENCE, _DELIMITER, _FRAME_HEADER, _FRAME = 1, 2, 3, 6
@@ -13,23 +11,27 @@ _MOST_SIZE_BYTES = 8
 # VP9: the mark of an index of several frames.
 _INDEX = 0b110
 _FRAME_MARK = 0b10
+_MPEG_4_PICTURE = b"\0\0\1\xb6"
 _MALFORMED = "has a malformed picture"
 
 
-def check_single(codec: str, sample: bytes) -> None:
-    """Raise `UnfitError` for a sample that shows several pictures."""
-    count = _shown_av1(sample) if codec == "av1" else sum(map(_is_shown_vp9, _vp9(sample)))
-    if count > 1:
+def check_single(form: bytes, sample: bytes, config: bytes = b"") -> None:
+    """Raise `UnfitError` for a sample that shows several pictures.
+
+    The form of a track of an MP4 or a WebM; `config` describes the decoder.
+    """
+    count = _COUNTERS.get(form)
+    if count is not None and count(sample, config) > 1:
         raise UnfitError("has several pictures in a sample")
 
 
-def check_av1_config(config: bytes) -> None:
+def check_config(form: bytes, config: bytes) -> None:
     """Raise `UnfitError` for a description with pictures, or of pictures in an unknown form."""
-    if _shown_av1(config[_CONFIG_BYTES:]):
+    if _COUNTERS.get(form) is _shown_av1 and _shown_av1(config[_CONFIG_BYTES:], b""):
         raise UnfitError(_MALFORMED)
 
 
-def _shown_av1(sample: bytes) -> int:
+def _shown_av1(sample: bytes, _config: bytes) -> int:
     at, shown, delimiters = 0, 0, 0
     while at < len(sample):
         head = sample[at]
@@ -65,6 +67,15 @@ def _leb128(data: bytes, at: int) -> tuple[int, int]:
     raise UnfitError(_MALFORMED)
 
 
+def _shown_vp9(sample: bytes, _config: bytes) -> int:
+    return sum(map(_is_shown_vp9, _vp9(sample)))
+
+
+def _shown_mpeg4(sample: bytes, _config: bytes) -> int:
+    # Some writers put a picture and the one before it into a packet, and then leave one empty.
+    return (sample.count(_MPEG_4_PICTURE) + 1) // 2
+
+
 def _vp9(sample: bytes) -> list[bytes]:
     """Return the frames of a sample, by the index at its end."""
     mark = sample[-1] if sample else 0
@@ -90,3 +101,16 @@ def _is_shown_vp9(frame: bytes) -> bool:
     at = 10 if bits >> 12 & 3 == 3 else 11  # noqa: PLR2004 - both bits of the profile
     is_earlier, is_shown = bits >> at & 1, bits >> (at - 2) & 1
     return bool(is_earlier or is_shown)
+
+
+_COUNTERS = {
+    b"av01": _shown_av1,
+    b"V_AV1": _shown_av1,
+    b"vp09": _shown_vp9,
+    b"V_VP9": _shown_vp9,
+    b"avc1": shown_avc,
+    b"avc3": shown_avc,
+    b"hvc1": shown_hevc,
+    b"hev1": shown_hevc,
+    b"mp4v": _shown_mpeg4,
+}

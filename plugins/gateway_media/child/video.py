@@ -56,13 +56,15 @@ def check_video(wanted: str, _media_type: str, data: bytes) -> tuple[bytes, byte
     """Return media type, sides and seconds of a video; raises `SandboxRefusal` without a track."""
     try:
         found = ".mp4" if data[4:8] == b"ftyp" else ".webm"
-        movie = _FORMATS[found][0](data)
+        read, blank = _FORMATS[found]
+        movie = read(data)
         picture = movie.picture()
         _check_promise(movie)
         check_length(picture.span_s, MOST_RESULT_SECONDS)
         _check_sides(picture, 1, MOST_RESULT_SIDE)
         _check_ordered(found, f".{wanted}")
-        _check_picture(data, found, picture)
+        # A cover would be a picture, too.
+        _check_picture(blank(data, movie.unknown), found, picture)
     except UnfitError as error:
         raise SandboxRefusal(f"it {error}") from None
     facts = {"media_type": _TYPES[found], "seconds": picture.span_s}

@@ -226,9 +226,9 @@ class _Reader:
     def _check_entry(self, found: dict[int, Element], codec: bytes) -> None:
         if _DELAY in found and number(self.data, found[_DELAY]) > _MOST_CUT_NS:
             self.movie.problems.append("leaves out much of its begin")
-        if pictures.CODECS.get(codec) == "av1" and _PRIVATE in found:
+        if _PRIVATE in found:
             _, body, end = found[_PRIVATE].place
-            self._note(pictures.check_av1_config, self.data[body:end])
+            self._note(pictures.check_config, codec, self.data[body:end])
 
     def _note(self, check: Callable[..., None], *given: object) -> None:
         try:
@@ -289,9 +289,7 @@ class _Reader:
             samples = opus.packet_samples(self.data[at : min(at + 2, end)])
             stream.opus_samples += samples
             stream.end = max(stream.end, time + samples / opus.RATE / self.unit_s)
-        codec = pictures.CODECS.get(stream.codec)
-        if codec is not None:
-            self._note(pictures.check_single, codec, self.data[at:end])
+        self._note(pictures.check_single, stream.codec, self.data[at:end])
 
     def _check_cut(self, stream: _Stream, group: dict[int, Element]) -> None:
         """Note a cut of a block that is not the last one, and a long cut."""

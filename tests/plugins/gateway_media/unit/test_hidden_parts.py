@@ -173,10 +173,16 @@ def test_a_block_shows_one_picture(codec, frame, is_single):
     assert reason in refused(data, ".webm")
 
 
-def test_a_sample_of_an_mp4_shows_one_picture():
-    data = movie("mp4", frames=20, codec="libsvtav1")
-    pictures = packets(data, "video")
-    assert "several pictures" in refused(repacked(data, b"av01", [b"".join(pictures)] * 10, 1024))
+@pytest.mark.parametrize(
+    ("codec", "mark"),
+    [("libsvtav1", b"av01"), ("libx264", b"avc1"), ("libx265", b"hvc1"), ("mpeg4", b"mp4v")],
+)
+def test_a_sample_of_an_mp4_shows_one_picture(codec, mark):
+    data = movie("mp4", frames=40, codec=codec).replace(b"edts", b"skip").replace(b"hev1", b"hvc1")
+    shown = packets(data, "video")
+    assert sold(repacked(data, mark, shown, 1024))[0] > 0
+    four = [b"".join(shown[i : i + 4]) for i in range(0, len(shown), 4)]
+    assert "several pictures" in refused(repacked(data, mark, four, 1024))
 
 
 @pytest.mark.parametrize(
