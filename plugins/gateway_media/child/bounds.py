@@ -22,12 +22,12 @@ CUT_OFF = "is cut off: its header promises more"
 TOO_LONG = "has more than {:,} seconds"
 
 
-def check_form(rate: int, channels: int) -> None:
+def check_form(rate: int, channels: int, most_channels: int = MOST_CHANNELS) -> None:
     """Raise `UnfitError` for an unusual rate or number of channels."""
     if not LEAST_RATE <= rate <= MOST_RATE:
         raise UnfitError(f"has not {LEAST_RATE:,} to {MOST_RATE:,} samples a second")
-    if not 1 <= channels <= MOST_CHANNELS:
-        raise UnfitError(f"has {channels} channels; 1 or {MOST_CHANNELS} are allowed")
+    if not 1 <= channels <= most_channels:
+        raise UnfitError(f"has {channels} channels; 1 to {most_channels} are allowed")
 
 
 def priced_seconds(samples: int, rate: int) -> float:

@@ -9,6 +9,7 @@ from av.codec.context import Flags2
 
 from gateway_media import samples
 from gateway_media.child.bounds import (
+    MOST_CHANNELS,
     MOST_SECONDS,
     TOO_LONG,
     UnfitError,
@@ -24,10 +25,10 @@ _MOST_PACKETS = 64
 _MOST_PIXELS = 4_096 * 2_304
 
 
-def sound_seconds(data: bytes, form: str) -> float:
+def sound_seconds(data: bytes, form: str, *, most_channels: int = MOST_CHANNELS) -> float:
     """Return the seconds of all samples, also of those that the file leaves out.
 
-    Raises `UnfitError` without any.
+    Raises `UnfitError` without any, and for more channels.
     """
     seconds = 0.0
     try:
@@ -36,7 +37,7 @@ def sound_seconds(data: bytes, form: str) -> float:
             stream.codec_context.thread_count = 1
             stream.codec_context.flags2 |= Flags2.skip_manual
             for frame in container.decode(stream):
-                check_form(frame.sample_rate, frame.layout.nb_channels)
+                check_form(frame.sample_rate, frame.layout.nb_channels, most_channels)
                 seconds += priced_seconds(frame.samples, frame.sample_rate)
                 if seconds > MOST_SECONDS:
                     raise UnfitError(TOO_LONG.format(MOST_SECONDS))

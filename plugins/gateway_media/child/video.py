@@ -24,6 +24,8 @@ _FORMATS = {
 _TYPES = {".mp4": "video/mp4", ".webm": "video/webm"}
 # Their names in the player.
 _FORMS = {".mp4": "mp4", ".webm": "matroska"}
+# Of a video's sound.
+_MOST_CHANNELS = 8
 _HAS_PLAYER = find_spec("av") is not None
 # Headers round lengths, and count the sound.
 _TOLERANCE_S = 1.0
@@ -94,7 +96,9 @@ def _decode(data: bytes, extension: str, movie: Movie) -> None:
         if track.needs_decoder:
             from gateway_media.child import player  # noqa: PLC0415
 
-            track.claims_s.append(player.sound_seconds(data, _FORMS[extension]))
+            form = _FORMS[extension]
+            sound_s = player.sound_seconds(data, form, most_channels=_MOST_CHANNELS)
+            track.claims_s.append(sound_s)
 
 
 def _check_picture(data: bytes, extension: str, picture: Track) -> None:

@@ -59,10 +59,11 @@ def _fill(container, codec, frames, rate, sounds, seconds, side) -> None:
 
 
 def _add_sound(container, codec: str):
+    codec, _, layout = codec.partition(":")
     # FFmpeg's own Vorbis is experimental, and has two channels.
     options = {"strict": "-2"} if codec == "vorbis" else {}
     stream = container.add_stream(codec, rate=RATE, options=options)
-    stream.layout = "stereo" if codec == "vorbis" else "mono"
+    stream.layout = layout or ("stereo" if codec == "vorbis" else "mono")
     return stream
 
 

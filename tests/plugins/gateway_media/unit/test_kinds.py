@@ -67,6 +67,8 @@ def test_without_pyav_a_packed_sound_is_refused_at_the_registration(monkeypatch)
     kinds = importlib.util.module_from_spec(spec)
     monkeypatch.setattr(importlib.util, "find_spec", lambda one: None if one == "av" else find(one))
     spec.loader.exec_module(kinds)
+    assert "sound track of Opus" in kinds.VIDEO_FILE.note
+    assert "sound track of AAC or Opus" in gateway_media.VIDEO_FILE.note
     capability = Capability(
         name="noise-removal", prompt=Prompt(use="absent"), files=(kinds.SOUND_FILE,)
     )

@@ -48,7 +48,15 @@ def edits(*rows: tuple[int, int, int], data: bytes = SILENT) -> bytes:
     return changed(data, b"edts", lambda _: body)
 
 
-@pytest.mark.parametrize("data", [SECOND, SILENT, movie("mp4", frames=10, movflags="faststart")])
+@pytest.mark.parametrize(
+    "data",
+    [
+        SECOND,
+        SILENT,
+        movie("mp4", frames=10, movflags="faststart"),
+        movie("mp4", frames=10, sounds=("aac:5.1",)),
+    ],
+)
 def test_a_video_is_measured_by_its_tables_and_stays_playable(data):
     facts, plain = sold(data)
     # Sound may be a tenth longer, because it ends with a whole packet.
