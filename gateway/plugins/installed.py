@@ -52,6 +52,7 @@ BUNDLED = (
     "gateway_docling",
     "gateway_llamaparse",
     "gateway_azure_documents",
+    "gateway_media",
     *OPTIONAL_PARTS,
 )
 # Their command tables.

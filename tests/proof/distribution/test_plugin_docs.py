@@ -39,6 +39,7 @@ EXAMPLES = (
     ROOT / "tests" / "proof" / "distribution" / "pager_plugin.py",
     ROOT / "tests" / "proof" / "distribution" / "test_plugin_snippets.py",
     ROOT / "tests" / "unit" / "cli" / "test_plugin_commands.py",
+    ROOT / "tests" / "plugins" / "gateway_media" / "app" / "test_videos_sold.py",
 )
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 PIP = {"PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1", "PIP_NO_BUILD_ISOLATION": "0"}

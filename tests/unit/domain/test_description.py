@@ -77,6 +77,7 @@ def test_every_bundled_provider_has_an_endpoint_here():
         "gateway_usdc_direct",
         "gateway_local_settler",
         "gateway_facilitator_settler",
+        "gateway_media",
         *OPTIONAL_PARTS,
     }
     assert selling == set(BUNDLED) - sell_nothing

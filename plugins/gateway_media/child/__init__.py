@@ -1,0 +1,1 @@
+"""Reads untrusted sounds and videos; runs in a child process, see `gateway.Sandbox`."""
