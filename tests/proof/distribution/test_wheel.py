@@ -1,5 +1,6 @@
 """The built wheel, installed in a clean environment beside folders with our names."""
 
+import hashlib
 import json
 import os
 import re
@@ -12,13 +13,14 @@ import pytest
 
 from gateway.plugins.installed import BUNDLED
 from gateway.version import VERSION
+from tests.conftest import WALLET
 from tests.proof.distribution.clean_place import ROOT, CleanPlace, built
 
 EXAMPLES = ROOT / "docs" / "examples"
 ACME, VOUCHERS = EXAMPLES / "gateway-acme", EXAMPLES / "gateway-vouchers"
 SETTINGS = {
-    "GATEWAY_WALLET": "0x1111111111111111111111111111111111111111",
-    "GATEWAY_SETTLEMENT_KEY": "11" * 32,
+    "GATEWAY_WALLET": WALLET,
+    "GATEWAY_SETTLEMENT_KEY": hashlib.sha256(b"the wheel").hexdigest(),
     "GATEWAY_SANDBOX": "true",
 }
 
