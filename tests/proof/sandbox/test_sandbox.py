@@ -194,7 +194,7 @@ async def test_the_warmed_process_loads_no_more_of_the_gateway_than_it_needs(san
         *("gateway", "gateway.domain", "gateway.sandbox", "gateway.sandbox.errors"),
         *("gateway.sandbox.limits", "gateway.sandbox.child", "gateway.sandbox.child.work"),
         *("gateway.sandbox.child.confinement", "gateway.sandbox.child.fork_server"),
-        *("gateway.sandbox.child.prctl",),
+        *("gateway.sandbox.child.machine", "gateway.sandbox.child.prctl"),
         *("gateway.sandbox.child.seccomp", "gateway.sandbox.child.system_calls"),
     }
     assert not {"asyncio", "httpx2", "quart", "PIL"} & set(loaded)

@@ -1,0 +1,60 @@
+"""The memory that a gateway may use: the machine's, or that of its control groups."""
+
+import pytest
+
+from gateway.sandbox.child import confinement, machine
+
+MB = 10**6
+
+
+@pytest.fixture
+def groups(tmp_path, monkeypatch):
+    """Writes this process's groups and the files of their limits; returns the memory found."""
+    monkeypatch.setattr(machine, "_ROOT", tmp_path)
+    monkeypatch.setattr(machine, "_GROUPS", tmp_path / "own")
+    monkeypatch.setattr(machine.os, "sysconf", lambda _: 10**5)
+
+    def find(own, limits):
+        (tmp_path / "own").write_text(own)
+        for name, text in limits.items():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text(text)
+        return machine.find_memory_bytes.__wrapped__()
+
+    return find
+
+
+@pytest.mark.parametrize(
+    ("own", "limits", "found"),
+    [
+        ("", {}, 10_000 * MB),
+        # A container: its group is the root.
+        ("0::/\n", {"memory.max": "1000000000\n"}, 1000 * MB),
+        ("0::/\n", {"memory.max": "max\n"}, 10_000 * MB),
+        ("4:memory:/docker/1\n", {"memory/memory.limit_in_bytes": "1000000000"}, 1000 * MB),
+        # A unit of systemd, in a slice with a lower limit.
+        (
+            "0::/system.slice/gateway.service\n",
+            {
+                "system.slice/gateway.service/memory.max": "2000000000",
+                "system.slice/memory.max": "1500000000",
+            },
+            1500 * MB,
+        ),
+        (
+            "3:cpu,cpuacct:/x\n4:memory:/a/b\n0::/\n",
+            {"memory/a/b/memory.limit_in_bytes": "9223372036854771712", "x/memory.max": "1"},
+            10_000 * MB,
+        ),
+        # More than the machine has.
+        ("0::/\n", {"memory.max": "20000000000"}, 10_000 * MB),
+    ],
+)
+def test_the_lowest_limit_around_the_process_counts(groups, own, limits, found):
+    assert groups(own, limits) == found
+
+
+def test_a_childs_address_space_is_at_most_the_machines_memory(monkeypatch):
+    for memory, limit in ((10_000, 1500), (1000, 1000), (300, 600)):
+        monkeypatch.setattr(confinement, "find_memory_bytes", lambda memory=memory: memory * MB)
+        assert confinement.memory_bytes(1500 * MB) == limit * MB
