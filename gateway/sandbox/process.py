@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -40,7 +40,7 @@ _MAX_REFUSAL_BYTES = 1 << 16
 # A process closes its descriptors this long before its end, at most.
 _END_S = 1.0
 # Of an END frame.
-_MAX_END_BYTES = 64
+_MAX_END_BYTES = 128
 _MAX_ANSWER_PARTS = 10_000
 # Up to this size, joining (which holds the GIL) is faster than using a thread.
 _JOIN_ON_LOOP_BYTES = 1 << 20
@@ -155,16 +155,37 @@ async def send_call(conversation: socket.socket, arguments: Sequence[bytes | str
         return
 
 
+@attrs.frozen
+class Usage:
+    """CPU time and memory of a child, and the resident memory of its warmed process."""
+
+    cpu_s: float
+    peak_bytes: int
+    # The part of the warmed process that is in each child's peak, and all of it.
+    shared_bytes: int
+    warmed_bytes: int
+
+    @classmethod
+    def parse(cls, end: bytes) -> "Usage":
+        """Parse the payload of an END frame; raises `ValueError`."""
+        lines = end.split(b"\n")
+        cpu_s, *sizes = lines[1].split() if len(lines) > 1 else [b""]
+        peak_bytes, shared_bytes, warmed_bytes = map(int, sizes)
+        return cls(float(cpu_s), peak_bytes, shared_bytes, warmed_bytes)
+
+
 async def read_answer(
-    conversation: socket.socket, most_bytes: int
+    conversation: socket.socket,
+    most_bytes: int,
+    on_begin: Callable[[int | None], None] = lambda _: None,
 ) -> tuple[bytes, tuple[bytes, ...]]:
     """Return the tag of the response and its parts; END if the child ended before them.
 
-    Raises `EOFError` if the other side closed without an end, `OverflowError` for more than
-    `most_bytes`.
+    `on_begin` first gets a descriptor of the child's memory, to be closed, or None. Raises
+    `EOFError` if the other side closed without an end, `OverflowError` for more than `most_bytes`.
     """
     try:
-        return await _read_frames(conversation, most_bytes)
+        return await _read_frames(conversation, most_bytes, on_begin)
     except _EndOfStreamError as error:
         # The child ended in the middle of a frame.
         if end := _end_frame_in(error.rest):
@@ -173,9 +194,14 @@ async def read_answer(
 
 
 async def _read_frames(
-    conversation: socket.socket, most_bytes: int
+    conversation: socket.socket, most_bytes: int, on_begin: Callable[[int | None], None]
 ) -> tuple[bytes, tuple[bytes, ...]]:
-    tag, size = work.HEAD.unpack(await _read(conversation, work.HEAD.size))
+    head, memory = await _read_first(conversation)
+    tag, size = work.HEAD.unpack(head)
+    if tag == work.BEGIN:
+        # Only as the first frame: what comes later may be of an exploited child.
+        on_begin(memory)
+        tag, size = work.HEAD.unpack(await _read(conversation, work.HEAD.size))
     if tag != work.ANSWER:
         _check_size(size, _MAX_REFUSAL_BYTES)
         return tag, (await _read(conversation, size),)
@@ -213,6 +239,28 @@ def _end_frame_in(rest: bytes) -> bytes | None:
 def _check_size(size: int, most: int) -> None:
     if size > most:
         raise OverflowError("The answer is larger than the sandbox allows.")
+
+
+async def _read_first(conversation: socket.socket) -> tuple[bytes, int | None]:
+    """Return the first frame's head, and the descriptor that came with it."""
+    while True:
+        with contextlib.suppress(BlockingIOError):
+            head, descriptors, _, _ = socket.recv_fds(conversation, work.HEAD.size, 1)
+            if len(head) < work.HEAD.size:
+                raise _EndOfStreamError(head)
+            return head, next(iter(descriptors), None)
+        await _wait_readable(conversation)
+
+
+async def _wait_readable(conversation: socket.socket) -> None:
+    loop, readable = asyncio.get_running_loop(), asyncio.Event()
+    # With the number, asyncio formats no socket for an error.
+    descriptor = conversation.fileno()
+    loop.add_reader(descriptor, readable.set)
+    try:
+        await readable.wait()
+    finally:
+        loop.remove_reader(descriptor)
 
 
 async def _read(conversation: socket.socket, size: int) -> bytes:

@@ -9,7 +9,9 @@ from contextvars import ContextVar
 
 import attrs
 
+from gateway.sandbox import memory_budget
 from gateway.sandbox.child import work
+from gateway.sandbox.child.confinement import memory_bytes
 from gateway.sandbox.errors import (
     End,
     SandboxBroken,
@@ -18,10 +20,13 @@ from gateway.sandbox.errors import (
     SandboxRefusal,
 )
 from gateway.sandbox.limits import SandboxLimits
-from gateway.sandbox.process import NOT_STARTED, WarmedProcess, read_answer, send_call
+from gateway.sandbox.memory_budget import GaveWay, MemoryBudget, Reservation
+from gateway.sandbox.process import NOT_STARTED, Usage, WarmedProcess, read_answer, send_call
 
 # Loading the modules may take this long on a busy machine.
 _START_S = 25.0
+# A child that has answered ends within this time, or is not waited for.
+_END_S = 1.0
 
 
 @attrs.define
@@ -74,6 +79,8 @@ class Sandbox:
     the function is also called. A child cannot import anything else."""
 
     limits: SandboxLimits = attrs.field(factory=SandboxLimits)
+    used_at: float = attrs.field(factory=time.monotonic, init=False)
+    _budget: MemoryBudget = attrs.field(factory=lambda: memory_budget.SHARED)
     _start_s: float = attrs.field(default=_START_S, init=False)
     _running: WarmedProcess | None = attrs.field(default=None, init=False)
     _starting: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
@@ -96,14 +103,42 @@ class Sandbox:
     async def call_parts(self, *arguments: bytes | str) -> tuple[bytes, ...]:
         """Like `call`, for a function that returns a list of `bytes`. Does not copy large parts."""
         async with self._free if current_meter() is None else self._free_unpaid:
-            # The warmed process may just have exited because it was idle, or been killed. A call
-            # has no side effects, so it can be repeated.
+            reservation = self._reserve(arguments)
+            # A call has no side effects, so it can be repeated.
+            with suppress(GaveWay):
+                return await self._call_within(reservation, arguments)
+            return await self._call_within(reservation, arguments)
+
+    def _reserve(self, arguments: tuple[bytes | str, ...]) -> Reservation:
+        is_paid = current_meter() is None
+        limits = self.limits if is_paid else self.limits.before_payment()
+        return self._budget.reserve(
+            self,
+            size=sum(map(len, arguments)),
+            most_bytes=memory_bytes(limits.memory_bytes),
+            is_paid=is_paid,
+        )
+
+    async def _call_within(
+        self, reservation: Reservation, arguments: tuple[bytes | str, ...]
+    ) -> tuple[bytes, ...]:
+        """Call when there is memory, a second time if the warmed process is gone.
+
+        Raises `GaveWay` if the child took more memory than there is.
+        """
+        async with self._budget.held(reservation):
+            # The warmed process may just have exited because it was idle, or been killed.
             with suppress(ConnectionError):
-                return await self._call_once(arguments)
+                return await self._call_once(reservation, arguments)
             try:
-                return await self._call_once(arguments)
+                return await self._call_once(reservation, arguments)
             except ConnectionError as error:
                 raise SandboxLost(NOT_STARTED, has_begun=False) from error
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the warmed process runs."""
+        return self._running is not None and self._running.is_alive
 
     async def start(self) -> None:
         """Start the warmed process now, so that the first call need not wait for it."""
@@ -114,14 +149,17 @@ class Sandbox:
 
         Raises `SandboxBroken` if it cannot be loaded, and `SandboxLost` if that is not known.
         """
-        running = await self._ensure_started()
-        try:
-            async with asyncio.timeout(self._start_s):
-                with running.conversation(work.LOAD) as conversation:
-                    tag, parts = await read_answer(conversation, 0)
-        except (TimeoutError, OSError, EOFError) as error:
-            running.close()
-            raise SandboxLost(NOT_STARTED, has_begun=False) from error
+        reservation = Reservation(need_bytes=0, most_bytes=0, is_paid=True, owner=self)
+        async with self._budget.held(reservation):
+            running = await self._ensure_started()
+            try:
+                async with asyncio.timeout(self._start_s):
+                    with running.conversation(work.LOAD) as conversation:
+                        tag, parts = await read_answer(conversation, 0)
+            except (TimeoutError, OSError, EOFError) as error:
+                running.close()
+                raise SandboxLost(NOT_STARTED, has_begun=False) from error
+            self._budget.note_end(reservation, _usage_in(parts))
         words = parts[0].decode(errors="replace")
         if words.partition("\n")[0] != End.DONE:
             raise _error_for(tag, words)
@@ -140,22 +178,20 @@ class Sandbox:
                     self._running = await asyncio.to_thread(
                         WarmedProcess.start, self.function, self.warm, self.limits
                     )
+                    self._budget.note_start(self)
                 except RuntimeError as error:
                     # No new thread could be started, if it is no `SandboxLost` already.
                     raise SandboxLost(NOT_STARTED, has_begun=False) from error
             return self._running
 
-    async def _call_once(self, arguments: tuple[bytes | str, ...]) -> tuple[bytes, ...]:
+    async def _call_once(
+        self, reservation: Reservation, arguments: tuple[bytes | str, ...]
+    ) -> tuple[bytes, ...]:
         """Call once; raises `ConnectionError` if the warmed process is gone."""
         running = await self._ensure_started()
         try:
             async with asyncio.timeout(self._start_s + self.limits.wall_s):
-                message = work.PAID if current_meter() is None else work.UNPAID
-                with running.conversation(message) as conversation, _charged() as charge:
-                    await send_call(conversation, arguments)
-                    tag, parts = await read_answer(conversation, self.limits.answer_bytes)
-                    if charge is not None:
-                        charge.cpu_s = await _read_cpu_s(conversation, tag, parts)
+                tag, parts = await self._converse(running, reservation, arguments)
         except TimeoutError as error:
             running.close()
             raise SandboxLost("The sandboxed process does not answer.") from error
@@ -175,6 +211,24 @@ class Sandbox:
                 running.close()
             raise ended
         return parts
+
+    async def _converse(
+        self, running: WarmedProcess, reservation: Reservation, arguments: tuple[bytes | str, ...]
+    ) -> tuple[bytes, tuple[bytes, ...]]:
+        """Return the child's answer once it has ended, which frees its memory."""
+        message = work.PAID if reservation.is_paid else work.UNPAID
+        with running.conversation(message) as conversation, _charged() as charge:
+            await send_call(conversation, arguments)
+            tag, parts = await read_answer(
+                conversation,
+                self.limits.answer_bytes,
+                lambda statm: self._budget.note_child(reservation, statm),
+            )
+            usage = await _read_usage(conversation, tag, parts)
+            self._budget.note_end(reservation, usage)
+            if charge is not None and usage is not None:
+                charge.cpu_s = usage.cpu_s
+        return tag, parts
 
 
 @attrs.define
@@ -198,15 +252,23 @@ def _charged() -> Iterator[_Charge | None]:
         meter.cpu_s += took_s if charge.cpu_s is None else charge.cpu_s
 
 
-async def _read_cpu_s(
+async def _read_usage(
     conversation: socket.socket, tag: bytes, parts: tuple[bytes, ...]
-) -> float | None:
-    """Return a child's CPU time, or None if not reported."""
+) -> Usage | None:
+    """Return the usage of a child that ends, or None if it is not reported."""
     try:
         if tag != work.END:
-            _, parts = await read_answer(conversation, 0)
-        return float(parts[0].partition(b"\n")[2])
-    except (OSError, EOFError, OverflowError, ValueError):
+            async with asyncio.timeout(_END_S):
+                _, parts = await read_answer(conversation, 0)
+    except (OSError, EOFError, OverflowError):
+        return None
+    return _usage_in(parts)
+
+
+def _usage_in(parts: tuple[bytes, ...]) -> Usage | None:
+    try:
+        return Usage.parse(parts[0])
+    except ValueError:
         return None
 
 

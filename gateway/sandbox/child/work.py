@@ -22,6 +22,9 @@ LOAD = b"L"
 CALL = b"C"
 BYTES = b"B"
 TEXT = b"T"
+# From the child to the gateway, before it reads the call, with the descriptor of a file in /proc
+# that shows the child's memory. A gateway may not open it, because the child is hidden from others.
+BEGIN = b"S"
 # From the child to the gateway: one of these, or nothing if the child died. ANSWER has the number
 # of parts in place of a size, and one frame per part follows. FAULT is an unexpected exception: its
 # type and location.
@@ -29,7 +32,8 @@ ANSWER = b"A"
 REFUSAL = b"R"
 FAULT = b"F"
 # From the warmed process to the gateway, as the last frame: an `errors.End` and, on the next line,
-# the child's CPU time in seconds.
+# the child's CPU time in seconds, the most memory that it had, and the warmed process's own memory:
+# without the pages of files, and all of it. The child's memory includes the warmed process's.
 END = b"E"
 
 EXIT_OUT_OF_MEMORY = 3

@@ -185,3 +185,11 @@ def leave_a_child_behind() -> bytes:
         time.sleep(600)
         os._exit(0)
     return str(pid).encode()
+
+
+def hold_memory(megabytes: str) -> bytes:
+    """Hold memory for two seconds; return when it began and ended, by a clock of the machine."""
+    began = time.monotonic()
+    held = b"x" * (int(megabytes) * 10**6)
+    time.sleep(2)
+    return f"{began} {time.monotonic() + 0 * len(held)}".encode()
