@@ -153,6 +153,10 @@ class PaymentState(enum.StrEnum):
         return self in (PaymentState.RESERVED, PaymentState.SETTLING)
 
 
+# The note on a task's progress while the gateway's machine lacks memory for it.
+WAITS_FOR_MEMORY = "waits for memory"
+
+
 class TaskStatus(enum.StrEnum):
     """State of a task. The API shows `held` as queued and `dropped` as failed."""
 
@@ -300,6 +304,8 @@ class Task:
     status: TaskStatus
     attempt: int = 0
     progress: float | None = None
+    # Whether it waits for this machine's memory.
+    waits_for_memory: bool = False
     created_at: float
     started_at: float | None = None
     completed_at: float | None = None
