@@ -3,67 +3,42 @@
 Each child reserves memory before it starts: as much as children with inputs of this size took
 before, or its limit if none has ended yet. If memory lacks, idle warmed processes end first. Then
 the call waits: paid work before unpaid work, the oldest first. A child that needs more than the
-budget runs alone.
+budget runs alone. A call that fits may pass one that does not: of its own priority for a few
+seconds, and a paid one at any time, because an unpaid child gives way once the paid call then fits.
 
-An estimate may be too low. While the limits of running children exceed the budget, their memory is
-read. A child that outgrows its reservation and the budget is killed, and called again with its
-limit reserved, so a call is repeated once at most. A child that needs more than the machine has for
-it fails as at its own limit.
+An estimate may be too low, so the memory of running children is read. If together they outgrow the
+budget, the newest of the lowest priority is killed, and called again with its limit reserved: once
+at most. A child that needs more than the machine has for it fails as at its own limit.
 """
 
 import asyncio
 import math
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from contextvars import ContextVar
-from typing import Protocol
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from weakref import WeakSet
 
 import attrs
 
 from gateway.errors import ChecksFull
-from gateway.sandbox.child.machine import find_memory_bytes
+from gateway.sandbox.child.machine import find_budget_bytes
 from gateway.sandbox.errors import End, SandboxEnded
-from gateway.sandbox.process import Usage
+from gateway.sandbox.memory_estimates import Known
+from gateway.sandbox.memory_reservation import GaveWay, Reservation, Warmed
+from gateway.sandbox.process import Loaded, Usage
 
-# Memory that the gateway's own process needs, for code, request bodies and results.
-_GATEWAY_BYTES = 350_000_000
-# After these seconds without memory, unpaid work fails. With the wait for a slot, that is within
-# `Timing.validation_s`.
+# After these seconds without memory, unpaid work fails. A call that gave way waits as long again.
+# `Timing.validation_s` limits this, the wait for a slot of `FairShare` and the check together.
 _UNPAID_WAIT_S = 10.0
-# Paid work that came this much later goes after unpaid work, which therefore never starves.
-_UNPAID_LATER_S = 5.0
-# An estimate exceeds earlier peaks by a quarter, and by pages that are no longer shared.
-_MARGIN, _MARGIN_BYTES = 1.25, 8_000_000
-# Each child lowers the remembered peak by this share of the difference to its own.
-_FORGOTTEN = 1 / 8
-# A warmed process that has not reported its size.
-_UNKNOWN_WARMED_BYTES = 40_000_000
+# Others of the same priority may pass a call that does not fit until it has waited this long.
+_PASSED_S = 5.0
+# For these seconds after paid work has started a warmed process, unpaid work does not end it. Else
+# it could have each paid call load its modules again.
+_KEPT_S = 30.0
 # Between two reads of the children's memory.
 _WATCH_S = 0.025
-# The kernel takes this long to free the memory of a killed child.
-_DYING_S = 0.1
 _MAX_STATM_BYTES = 200
-
-_on_wait: ContextVar[Callable[[int], None] | None] = ContextVar("on_wait", default=None)
-
-
-@contextmanager
-def notify_of_waits(on_wait: Callable[[int], None]) -> Iterator[None]:
-    """Call `on_wait` with 1 when a call in the block starts to wait for memory, then with -1."""
-    token = _on_wait.set(on_wait)
-    try:
-        yield
-    finally:
-        _on_wait.reset(token)
-
-
-def default_budget_bytes() -> int:
-    """Return this machine's memory without the gateway's own, or half of a small machine's."""
-    machine_bytes = find_memory_bytes()
-    return max(machine_bytes - _GATEWAY_BYTES, machine_bytes // 2)
 
 
 def read_resident_bytes(statm: int) -> int | None:
@@ -75,123 +50,32 @@ def read_resident_bytes(statm: int) -> int | None:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-class Warmed(Protocol):
-    """A sandbox, whose warmed process takes memory between its calls."""
-
-    function: str
-    # Of its last call, in seconds of `time.monotonic`.
-    used_at: float
-
-    @property
-    def is_running(self) -> bool:
-        """Whether the warmed process runs."""
-
-    def close(self) -> None:
-        """End the warmed process."""
-
-
-@attrs.define
-class _Known:
-    """The memory that processes of one function took."""
-
-    warmed_bytes: int = _UNKNOWN_WARMED_BYTES
-    # The part of it that each child shares until it writes there.
-    shared_bytes: int = 0
-    # What children took beyond that, by the number of binary digits of their input's size.
-    peaks: dict[int, int] = attrs.field(factory=dict)
-
-    def estimate(self, size: int) -> float:
-        """Return the memory of a child; infinite if none is known.
-
-        A larger input than the known ones takes more in proportion.
-        """
-        digits = size.bit_length()
-        if not self.peaks:
-            return math.inf
-        known = min((one for one in self.peaks if one >= digits), default=max(self.peaks))
-        peak = max(peak for one, peak in self.peaks.items() if one <= known)
-        return (peak << max(0, digits - known)) * _MARGIN + _MARGIN_BYTES
-
-    def note(self, size: int, usage: Usage) -> None:
-        """Correct the estimates by a child that has ended."""
-        if usage.warmed_bytes:
-            self.warmed_bytes, self.shared_bytes = usage.warmed_bytes, usage.shared_bytes
-        if usage.peak_bytes:
-            peak, digits = max(0, usage.peak_bytes - self.shared_bytes), size.bit_length()
-            before = self.peaks.get(digits, 0)
-            self.peaks[digits] = max(peak, int(before - (before - peak) * _FORGOTTEN))
-
-
-class GaveWay(Exception):
-    """The child outgrew the budget. Call it again with the same reservation, which now fits it."""
-
-
-@attrs.define(eq=False, kw_only=True)
-class Reservation:
-    """Memory for one child, which first waits for it."""
-
-    need_bytes: int
-    # It cannot take more than this.
-    most_bytes: int
-    is_paid: bool
-    owner: Warmed | None = None
-    # Of the input, in bytes.
-    size: int = 0
-    came_at: float = attrs.field(factory=time.monotonic, init=False)
-    granted: asyncio.Future[None] | None = attrs.field(default=None, init=False)
-    # A descriptor that shows the child's memory.
-    statm: int | None = attrs.field(default=None, init=False)
-    has_begun: bool = attrs.field(default=False, init=False)
-    # Of the child's end; None: it was killed.
-    usage: Usage | None = attrs.field(default=None, init=False)
-    limit: asyncio.Timeout | None = attrs.field(default=None, init=False)
-    has_outgrown: bool = attrs.field(default=False, init=False)
-    gives_way: bool = attrs.field(default=False, init=False)
-    is_excessive: bool = attrs.field(default=False, init=False)
-
-    @property
-    def rank(self) -> float:
-        """The time by which it is ordered; the lowest is the next."""
-        return self.came_at + (0.0 if self.is_paid else _UNPAID_LATER_S)
-
-    def close_statm(self) -> None:
-        """Stop reading the child's memory."""
-        if self.statm is not None:
-            os.close(self.statm)
-            self.statm = None
-
-    def cancel(self, *, is_excessive: bool = False) -> None:
-        """Cancel the work: for good, or to repeat it with the most that it can take."""
-        if self.limit is not None and not self.limit.expired():
-            self.gives_way, self.is_excessive = not is_excessive, is_excessive
-            self.limit.reschedule(asyncio.get_running_loop().time())
-
-
 @attrs.define(eq=False)
 class MemoryBudget:
     """Admits children as memory allows. All calls are of one event loop at a time."""
 
-    total_bytes: int = attrs.field(factory=default_budget_bytes)
+    total_bytes: int = attrs.field(factory=find_budget_bytes)
     # This machine's memory without the gateway's own.
-    machine_bytes: int = attrs.field(factory=default_budget_bytes)
+    machine_bytes: int = attrs.field(factory=find_budget_bytes)
     read_bytes: Callable[[int], int | None] = read_resident_bytes
-    _known: dict[str, _Known] = attrs.field(factory=dict, init=False)
+    _known: dict[str, Known] = attrs.field(factory=dict, init=False)
     # Sandboxes whose warmed process may run.
     _warmed: "WeakSet[Warmed]" = attrs.field(factory=WeakSet, init=False)
     _running: list[Reservation] = attrs.field(factory=list, init=False)
     _waiting: list[Reservation] = attrs.field(factory=list, init=False)
-    # Bytes of killed children, and until when they count.
-    _dying: list[tuple[float, int]] = attrs.field(factory=list, init=False)
+    # Descriptors of killed children, which still have memory.
+    _dying: dict[int, int] = attrs.field(factory=dict, init=False)
     # Whether this system has no /proc. Then estimates are of no use.
     _is_blind: bool = attrs.field(default=False, init=False)
-    _watched_at: float = attrs.field(default=0.0, init=False)
     _timer: asyncio.TimerHandle | None = attrs.field(default=None, init=False)
 
     def resize(self, total_bytes: int) -> None:
         """Set the budget; 0: by this machine."""
-        self.total_bytes = total_bytes or default_budget_bytes()
+        self.total_bytes = total_bytes or find_budget_bytes()
 
-    def reserve(self, owner: Warmed, *, size: int, most_bytes: int, is_paid: bool) -> Reservation:
+    def reserve(
+        self, owner: Warmed, *, size: int, most_bytes: int, is_paid: bool, at_once: int
+    ) -> Reservation:
         """Return a reservation for a child with `size` bytes of input, for `held`."""
         estimate = math.inf if self._is_blind else self._of(owner).estimate(size)
         return Reservation(
@@ -200,48 +84,54 @@ class MemoryBudget:
             is_paid=is_paid,
             owner=owner,
             size=size,
+            group=owner,
+            at_once=at_once,
         )
 
     @asynccontextmanager
     async def held(self, reservation: Reservation) -> AsyncIterator[None]:
         """Wait for the memory, and hold it within the block.
 
-        Raises `ChecksFull` if unpaid work has waited too long. The block is cancelled for
-        `GaveWay`, if the child must be called again, and for `SandboxEnded`, if the machine lacks
-        the memory.
+        Raises `ChecksFull` if unpaid work has waited too long, or paid work needs its memory. The
+        block is cancelled for that; for `GaveWay`, if the child must be called again; and for
+        `SandboxEnded`, if the machine lacks the memory.
         """
         try:
             await self._wait(reservation)
             async with asyncio.timeout(None) as reservation.limit:
                 yield
         except TimeoutError:
-            if reservation.is_excessive:
-                raise SandboxEnded(End.OUT_OF_MEMORY) from None
-            if not reservation.gives_way:
+            if reservation.fate is None:
                 raise
-            reservation.need_bytes = reservation.most_bytes
-            raise GaveWay from None
+            raise reservation.fate from None
         finally:
             self._leave(reservation)
 
-    def note_start(self, owner: Warmed) -> None:
-        """Count the warmed process of a sandbox from now on."""
+    def note_start(self, owner: Warmed, *, is_paid: bool) -> None:
+        """Count the warmed process that a call has started."""
         self._warmed.add(owner)
+        if is_paid:
+            owner.paid_start_at = time.monotonic()
+
+    def note_loaded(self, owner: Warmed, loaded: Loaded) -> None:
+        """Note the size of a warmed process."""
+        self._of(owner).note_loaded(loaded)
 
     def note_child(self, reservation: Reservation, statm: int | None) -> None:
         """Watch a child that has started, by a descriptor of its memory, which is closed later."""
-        reservation.close_statm()
-        reservation.statm, reservation.has_begun = statm, True
+        self._close_statm(reservation)
+        reservation.statm = statm
         self._is_blind = statm is None
 
     def note_end(self, reservation: Reservation, usage: Usage | None) -> None:
         """Note the memory that a child took. None if that is not known."""
-        reservation.usage = usage
         if usage is not None and reservation.owner is not None:
-            self._of(reservation.owner).note(reservation.size, usage)
+            reservation.has_ended = True
+            known = self._of(reservation.owner)
+            known.note_end(reservation.size, usage.peak_bytes, reservation.most_bytes)
 
-    def _of(self, owner: Warmed) -> _Known:
-        return self._known.setdefault(owner.function, _Known())
+    def _of(self, owner: Warmed) -> Known:
+        return self._known.setdefault(owner.function, Known())
 
     # -- waiting
 
@@ -251,65 +141,121 @@ class MemoryBudget:
         if reservation in self._running:
             return
         reservation.granted = asyncio.get_running_loop().create_future()
-        on_wait = _on_wait.get() or (lambda _: None)
-        on_wait(1)
         try:
             async with asyncio.timeout(None if reservation.is_paid else _UNPAID_WAIT_S):
                 await reservation.granted
         except TimeoutError:
             raise ChecksFull from None
         finally:
-            on_wait(-1)
+            reservation.note_wait(waits=False)
 
     def _leave(self, reservation: Reservation) -> None:
         if reservation in self._waiting:
             self._waiting.remove(reservation)
         else:
             self._running.remove(reservation)
-            if reservation.has_begun and reservation.usage is None:
-                self._dying.append((time.monotonic() + _DYING_S, reservation.need_bytes))
-        reservation.close_statm()
-        reservation.granted = reservation.limit = None
-        reservation.has_begun = reservation.has_outgrown = False
-        reservation.gives_way = reservation.is_excessive = False
+            self._note_killed(reservation)
+        self._close_statm(reservation)
+        if isinstance(reservation.fate, GaveWay):
+            reservation.need_bytes, reservation.has_given_way = reservation.most_bytes, True
+        reservation.granted = reservation.limit = reservation.fate = None
+        reservation.has_ended, reservation.taken_bytes = False, 0
         if reservation.owner is not None:
             reservation.owner.used_at = time.monotonic()
         self._grant()
 
+    def _note_killed(self, reservation: Reservation) -> None:
+        """Count a killed child's memory until the kernel has freed it."""
+        if reservation.statm is None or reservation.owner is None or reservation.has_ended:
+            return
+        self._measure(reservation)
+        taken_bytes = min(reservation.taken_bytes, reservation.most_bytes)
+        self._of(reservation.owner).note_killed(reservation.size, taken_bytes)
+        self._dying[reservation.statm] = reservation.taken_bytes
+        reservation.statm = None
+
+    def _close_statm(self, reservation: Reservation) -> None:
+        if reservation.statm is not None:
+            os.close(reservation.statm)
+            reservation.statm = None
+
     def _grant(self) -> None:
         """Start waiting children in order, as many as fit."""
-        while self._waiting:
-            first = min(self._waiting, key=lambda one: one.rank)
-            if not self._make_room(first):
-                break
-            self._waiting.remove(first)
-            self._running.append(first)
-            if first.granted is not None and not first.granted.done():
-                first.granted.set_result(None)
-        self._plan()
+        try:
+            self._watch()
+            blocked: list[Reservation] = []
+            for one in sorted(self._waiting, key=lambda one: one.rank):
+                if not self._has_turn(one):
+                    one.note_wait(waits=False)
+                elif self._may_pass(one, blocked) and self._make_room(one):
+                    self._start(one)
+                else:
+                    one.note_wait(waits=True)
+                    blocked.append(one)
+            if blocked and blocked[0].is_paid:
+                self._displace_unpaid(blocked[0])
+        finally:
+            self._plan()
 
-    def _make_room(self, reservation: Reservation) -> bool:
+    def _has_turn(self, one: Reservation) -> bool:
+        """Whether its group may have one more child."""
+        same = (other for other in self._running if other.group is one.group)
+        held = sum(1 for other in same if other.is_paid == one.is_paid)
+        return one.group is None or held < one.at_once
+
+    @staticmethod
+    def _may_pass(one: Reservation, blocked: list[Reservation]) -> bool:
+        since = time.monotonic() - _PASSED_S
+        return all(first.is_paid != one.is_paid or first.came_at > since for first in blocked)
+
+    def _start(self, one: Reservation) -> None:
+        self._waiting.remove(one)
+        self._running.append(one)
+        if one.granted is not None and not one.granted.done():
+            one.granted.set_result(None)
+
+    # -- making room
+
+    def _make_room(self, one: Reservation) -> bool:
         """Whether the child fits. Ends idle warmed processes if it does then, or is alone."""
-        lacking_bytes = self._used_bytes(reservation) + reservation.need_bytes - self.total_bytes
+        lacking_bytes = self._used_bytes(one.owner) + one.need_bytes - self.total_bytes
         if lacking_bytes <= 0:
             return True
-        idle = self._find_idle(reservation.owner)
-        is_alone = not self._running and not self._dying
-        if not is_alone and sum(self._of(one).warmed_bytes for one in idle) < lacking_bytes:
+        idle = self._find_idle(one.owner)
+        ended = idle if one.is_paid else [other for other in idle if not _is_kept(other)]
+        is_alone = not self._running and not self._dying and len(ended) == len(idle)
+        if not is_alone and sum(self._of(other).warmed_bytes for other in ended) < lacking_bytes:
             return False
-        self._end_idle(idle, lacking_bytes)
+        self._end(ended, lacking_bytes)
         return True
 
-    def _used_bytes(self, more: Reservation | None = None) -> int:
+    def _displace_unpaid(self, paid: Reservation) -> None:
+        """Have unpaid children give way to a paid call, if it then fits or is alone."""
+        # A process that only loads its modules has no child that could give way.
+        unpaid = [one for one in self._running if not one.is_paid and one.need_bytes]
+        staying = [one for one in self._running if one not in unpaid]
+        owners = {one.owner for one in (*staying, paid)}
+        warmed_bytes = sum(self._of(one).warmed_bytes for one in owners if one is not None)
+        kept_bytes = warmed_bytes + sum(one.need_bytes for one in staying)
+        if staying and kept_bytes + paid.need_bytes > self.total_bytes:
+            return
+        lacking_bytes = self._used_bytes(paid.owner) + paid.need_bytes - self.total_bytes
+        lacking_bytes -= sum(self._of(one).warmed_bytes for one in self._find_idle(paid.owner))
+        lacking_bytes -= sum(self._dying.values())
+        for one in sorted(unpaid, key=lambda one: one.rank, reverse=True):
+            if lacking_bytes > 0:
+                one.cancel(ChecksFull())
+                lacking_bytes -= one.need_bytes
+
+    def _used_bytes(self, more: Warmed | None = None) -> int:
         """Return the memory of all processes, and of the warmed process that one more needs."""
-        now = time.monotonic()
-        self._dying = [one for one in self._dying if one[0] > now]
-        owners = {one.owner for one in (*self._running, *filter(None, [more])) if one.owner}
-        warmed = owners | {one for one in self._warmed if one.is_running}
+        owners = {one.owner for one in self._running} | {more}
+        warmed = {one for one in owners if one is not None}
+        warmed |= {one for one in self._warmed if one.is_running}
         return (
             sum(self._of(one).warmed_bytes for one in warmed)
             + sum(one.need_bytes for one in self._running)
-            + sum(dying_bytes for _, dying_bytes in self._dying)
+            + sum(self._dying.values())
         )
 
     def _find_idle(self, owner: Warmed | None = None) -> list[Warmed]:
@@ -318,7 +264,7 @@ class MemoryBudget:
         idle = [one for one in self._warmed if one.is_running and one not in owners]
         return sorted(idle, key=lambda one: one.used_at)
 
-    def _end_idle(self, idle: list[Warmed], lacking_bytes: int) -> None:
+    def _end(self, idle: list[Warmed], lacking_bytes: int) -> None:
         for one in idle:
             if lacking_bytes <= 0:
                 return
@@ -328,58 +274,64 @@ class MemoryBudget:
     # -- watching
 
     def _plan(self) -> None:
-        """Schedule the next check, if children may outgrow the budget or killed ones are freed."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        now = time.monotonic()
-        delays_s = [until - now for until, _ in self._dying] if self._waiting else []
-        if self._may_outgrow:
-            delays_s.append(self._watched_at + _WATCH_S - now)
-        if delays_s:
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(max(0.0, min(delays_s)), self._check)
+        """Schedule the next read, if children may outgrow the budget or a call waits."""
+        if not self._running and not self._waiting:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+        elif self._timer is None and (self._waiting or self._may_outgrow):
+            self._timer = asyncio.get_running_loop().call_later(_WATCH_S, self._check)
 
     @property
     def _may_outgrow(self) -> bool:
-        running = self._running
-        more_bytes = sum(one.most_bytes - one.need_bytes for one in running)
-        return any(one.most_bytes > self._find_ceiling(one) for one in running) or (
-            len(running) > 1 and self._used_bytes() + more_bytes > self.total_bytes
-        )
+        more_bytes = sum(max(0, one.most_bytes - one.need_bytes) for one in self._running)
+        return self._used_bytes() + more_bytes > min(self.total_bytes, self.machine_bytes)
 
     def _check(self) -> None:
-        self._watch()
+        self._timer = None
         self._grant()
 
     def _watch(self) -> None:
-        """Read the children's memory, and have one that outgrew the budget give way."""
-        self._watched_at = time.monotonic()
+        """Read the children's memory. If they outgrew the budget, one gives way."""
+        for statm in list(self._dying):
+            # A process that has ended, but is not reaped yet, has no memory.
+            if not self.read_bytes(statm):
+                os.close(statm)
+                del self._dying[statm]
         for one in self._running:
-            taken_bytes = self._read_taken(one)
-            if taken_bytes > self._find_ceiling(one):
-                one.cancel(is_excessive=True)
-            elif taken_bytes > one.need_bytes:
-                one.need_bytes, one.has_outgrown = min(taken_bytes, one.most_bytes), True
+            self._measure(one)
+            if one.taken_bytes > self._find_ceiling(one):
+                one.cancel(SandboxEnded(End.OUT_OF_MEMORY))
         lacking_bytes = self._used_bytes() - self.total_bytes
-        self._end_idle(self._find_idle(), lacking_bytes)
-        if self._used_bytes() <= self.total_bytes or len(self._running) == 1:
+        if lacking_bytes <= 0:
             return
-        grown = [one for one in self._running if one.has_outgrown]
-        if grown and not any(one.gives_way for one in grown):
-            max(grown, key=lambda one: one.rank).cancel()
+        has_unpaid = any(not one.is_paid for one in self._running)
+        idle = self._find_idle()
+        self._end([one for one in idle if not has_unpaid or not _is_kept(one)], lacking_bytes)
+        is_alone = len(self._running) == 1
+        if self._used_bytes() <= self.total_bytes or is_alone or self._dying:
+            return
+        children = [one for one in self._running if one.statm is not None]
+        if children and all(one.fate is None for one in self._running):
+            max(children, key=lambda one: one.rank).cancel(GaveWay())
+
+    def _measure(self, one: Reservation) -> None:
+        """Read the memory that a child takes beyond its warmed process."""
+        if one.statm is not None and one.owner is not None:
+            resident_bytes = self.read_bytes(one.statm) or 0
+            taken_bytes = resident_bytes - self._of(one.owner).shared_bytes
+            one.taken_bytes = max(one.taken_bytes, taken_bytes)
+            one.need_bytes = max(one.need_bytes, one.taken_bytes)
 
     def _find_ceiling(self, one: Reservation) -> int:
         """Return the most for a child that runs alone: a small budget refuses no file."""
         warmed_bytes = self._of(one.owner).warmed_bytes if one.owner is not None else 0
-        return max(self.total_bytes, self.machine_bytes) - warmed_bytes
+        return self.machine_bytes - warmed_bytes
 
-    def _read_taken(self, one: Reservation) -> int:
-        """Return the memory that a child takes beyond its warmed process; 0 if unknown."""
-        resident_bytes = None if one.statm is None else self.read_bytes(one.statm)
-        if resident_bytes is None or one.owner is None:
-            return 0
-        return resident_bytes - self._of(one.owner).shared_bytes
+
+def _is_kept(warmed: Warmed) -> bool:
+    """Whether unpaid work must not end a warmed process."""
+    return time.monotonic() - warmed.paid_start_at < _KEPT_S
 
 
 SHARED = MemoryBudget()

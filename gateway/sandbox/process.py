@@ -6,10 +6,12 @@ Megabytes are transferred in small pieces, so that the event loop never blocks.
 import asyncio
 import contextlib
 import json
+import math
 import os
 import socket
 import subprocess
 import sys
+import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -77,8 +79,8 @@ class WarmedProcess:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process is running."""
-        return self.process.poll() is None
+        """Whether the process is running, and not being ended."""
+        return self._finalizer.alive and self.process.poll() is None
 
     @contextmanager
     def conversation(self, message: bytes) -> Iterator[socket.socket]:
@@ -137,7 +139,12 @@ def _end_process(control: socket.socket, process: "subprocess.Popen[bytes]") -> 
     # it, and its children with it.
     control.close()
     process.kill()
-    process.wait()
+    try:
+        # Freeing its memory may take longer than the event loop can wait.
+        threading.Thread(target=process.wait, daemon=True).start()
+    except RuntimeError:
+        # No new thread could be started, such as when Python exits.
+        process.wait()
 
 
 async def send_call(conversation: socket.socket, arguments: Sequence[bytes | str]) -> None:
@@ -156,33 +163,47 @@ async def send_call(conversation: socket.socket, arguments: Sequence[bytes | str
 
 
 @attrs.frozen
+class Loaded:
+    """Size and CPU time of a warmed process, from a child that has not read its input yet."""
+
+    # The part of its memory that is in each child's peak, and all of it.
+    shared_bytes: int
+    warmed_bytes: int
+    cpu_s: float
+
+
+@attrs.frozen
 class Usage:
-    """CPU time and memory of a child, and the resident memory of its warmed process."""
+    """CPU time and memory of a child, with its warmed process's. An exploited child may lie."""
 
     cpu_s: float
     peak_bytes: int
-    # The part of the warmed process that is in each child's peak, and all of it.
-    shared_bytes: int
-    warmed_bytes: int
 
     @classmethod
     def parse(cls, end: bytes) -> "Usage":
         """Parse the payload of an END frame; raises `ValueError`."""
         lines = end.split(b"\n")
-        cpu_s, *sizes = lines[1].split() if len(lines) > 1 else [b""]
-        peak_bytes, shared_bytes, warmed_bytes = map(int, sizes)
-        return cls(float(cpu_s), peak_bytes, shared_bytes, warmed_bytes)
+        cpu_s, peak_bytes = lines[1].split() if len(lines) > 1 else [b"", b""]
+        usage = cls(float(cpu_s), int(peak_bytes))
+        if not 0 <= usage.cpu_s < math.inf:
+            raise ValueError("no CPU time")
+        return usage
+
+
+# Of a child's warmed process, and a descriptor of the child's memory or None.
+OnBegin = Callable[[Loaded, int | None], None]
 
 
 async def read_answer(
     conversation: socket.socket,
     most_bytes: int,
-    on_begin: Callable[[int | None], None] = lambda _: None,
+    on_begin: OnBegin = lambda _loaded, _memory: None,
 ) -> tuple[bytes, tuple[bytes, ...]]:
     """Return the tag of the response and its parts; END if the child ended before them.
 
-    `on_begin` first gets a descriptor of the child's memory, to be closed, or None. Raises
-    `EOFError` if the other side closed without an end, `OverflowError` for more than `most_bytes`.
+    `on_begin` gets the child's first report, from before it reads its input, and closes the
+    descriptor. Raises `EOFError` if the other side closed without an end, `OverflowError` for more
+    than `most_bytes`.
     """
     try:
         return await _read_frames(conversation, most_bytes, on_begin)
@@ -194,14 +215,17 @@ async def read_answer(
 
 
 async def _read_frames(
-    conversation: socket.socket, most_bytes: int, on_begin: Callable[[int | None], None]
+    conversation: socket.socket, most_bytes: int, on_begin: OnBegin
 ) -> tuple[bytes, tuple[bytes, ...]]:
-    head, memory = await _read_first(conversation)
-    tag, size = work.HEAD.unpack(head)
-    if tag == work.BEGIN:
-        # Only as the first frame: what comes later may be of an exploited child.
-        on_begin(memory)
-        tag, size = work.HEAD.unpack(await _read(conversation, work.HEAD.size))
+    with contextlib.ExitStack() as received:
+        head, memory = await _read_first(conversation, received)
+        tag, size = work.HEAD.unpack(head)
+        if tag == work.BEGIN:
+            # Only as the first frame: what comes later may be of an exploited child.
+            loaded = Loaded(*work.LOADED.unpack(await _read(conversation, work.LOADED.size)))
+            received.pop_all()
+            on_begin(loaded, memory)
+            tag, size = work.HEAD.unpack(await _read(conversation, work.HEAD.size))
     if tag != work.ANSWER:
         _check_size(size, _MAX_REFUSAL_BYTES)
         return tag, (await _read(conversation, size),)
@@ -241,11 +265,15 @@ def _check_size(size: int, most: int) -> None:
         raise OverflowError("The answer is larger than the sandbox allows.")
 
 
-async def _read_first(conversation: socket.socket) -> tuple[bytes, int | None]:
-    """Return the first frame's head, and the descriptor that came with it."""
+async def _read_first(
+    conversation: socket.socket, received: contextlib.ExitStack
+) -> tuple[bytes, int | None]:
+    """Return the first frame's head, and the descriptor that came with it, for `received`."""
     while True:
         with contextlib.suppress(BlockingIOError):
             head, descriptors, _, _ = socket.recv_fds(conversation, work.HEAD.size, 1)
+            for one in descriptors:
+                received.callback(os.close, one)
             if len(head) < work.HEAD.size:
                 raise _EndOfStreamError(head)
             return head, next(iter(descriptors), None)

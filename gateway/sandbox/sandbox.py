@@ -1,6 +1,7 @@
 """The sandbox: calls a function in a new, confined child process each time."""
 
 import asyncio
+import math
 import socket
 import time
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from contextvars import ContextVar
 
 import attrs
 
+from gateway.errors import ChecksFull
 from gateway.sandbox import memory_budget
 from gateway.sandbox.child import work
 from gateway.sandbox.child.confinement import memory_bytes
@@ -20,8 +22,16 @@ from gateway.sandbox.errors import (
     SandboxRefusal,
 )
 from gateway.sandbox.limits import SandboxLimits
-from gateway.sandbox.memory_budget import GaveWay, MemoryBudget, Reservation
-from gateway.sandbox.process import NOT_STARTED, Usage, WarmedProcess, read_answer, send_call
+from gateway.sandbox.memory_budget import MemoryBudget
+from gateway.sandbox.memory_reservation import GaveWay, Reservation
+from gateway.sandbox.process import (
+    NOT_STARTED,
+    Loaded,
+    Usage,
+    WarmedProcess,
+    read_answer,
+    send_call,
+)
 
 # Loading the modules may take this long on a busy machine.
 _START_S = 25.0
@@ -80,17 +90,11 @@ class Sandbox:
 
     limits: SandboxLimits = attrs.field(factory=SandboxLimits)
     used_at: float = attrs.field(factory=time.monotonic, init=False)
+    paid_start_at: float = attrs.field(default=-math.inf, init=False)
     _budget: MemoryBudget = attrs.field(factory=lambda: memory_budget.SHARED)
     _start_s: float = attrs.field(default=_START_S, init=False)
     _running: WarmedProcess | None = attrs.field(default=None, init=False)
     _starting: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
-    _free: asyncio.Semaphore = attrs.field(init=False)
-    # For calls before a payment, so that paid calls never wait for them.
-    _free_unpaid: asyncio.Semaphore = attrs.field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self._free = asyncio.Semaphore(self.limits.children)
-        self._free_unpaid = asyncio.Semaphore(self.limits.children)
 
     async def call(self, *arguments: bytes | str) -> bytes:
         """Call the function in a new child and return its result. Cancelling kills the child.
@@ -102,12 +106,14 @@ class Sandbox:
 
     async def call_parts(self, *arguments: bytes | str) -> tuple[bytes, ...]:
         """Like `call`, for a function that returns a list of `bytes`. Does not copy large parts."""
-        async with self._free if current_meter() is None else self._free_unpaid:
-            reservation = self._reserve(arguments)
-            # A call has no side effects, so it can be repeated.
-            with suppress(GaveWay):
-                return await self._call_within(reservation, arguments)
+        reservation = self._reserve(arguments)
+        # A call has no side effects, so it can be repeated.
+        with suppress(GaveWay):
             return await self._call_within(reservation, arguments)
+        try:
+            return await self._call_within(reservation, arguments)
+        except GaveWay:
+            raise SandboxLost("The machine lacks memory for the sandboxed process.") from None
 
     def _reserve(self, arguments: tuple[bytes | str, ...]) -> Reservation:
         is_paid = current_meter() is None
@@ -117,6 +123,7 @@ class Sandbox:
             size=sum(map(len, arguments)),
             most_bytes=memory_bytes(limits.memory_bytes),
             is_paid=is_paid,
+            at_once=limits.children,
         )
 
     async def _call_within(
@@ -147,22 +154,30 @@ class Sandbox:
     async def load(self) -> None:
         """Start the warmed process, and wait until it has loaded the function.
 
-        Raises `SandboxBroken` if it cannot be loaded, and `SandboxLost` if that is not known.
+        Raises `SandboxBroken` if it cannot be loaded, and `SandboxLost` if that is not known. Any
+        request may cause it, so this is unpaid work.
         """
-        reservation = Reservation(need_bytes=0, most_bytes=0, is_paid=True, owner=self)
-        async with self._budget.held(reservation):
-            running = await self._ensure_started()
-            try:
-                async with asyncio.timeout(self._start_s):
-                    with running.conversation(work.LOAD) as conversation:
-                        tag, parts = await read_answer(conversation, 0)
-            except (TimeoutError, OSError, EOFError) as error:
-                running.close()
-                raise SandboxLost(NOT_STARTED, has_begun=False) from error
-            self._budget.note_end(reservation, _usage_in(parts))
+        reservation = Reservation(need_bytes=0, most_bytes=0, is_paid=False, owner=self)
+        try:
+            async with self._budget.held(reservation):
+                tag, parts = await self._ask_whether_loaded()
+        except ChecksFull as error:
+            raise SandboxLost(NOT_STARTED, has_begun=False) from error
         words = parts[0].decode(errors="replace")
         if words.partition("\n")[0] != End.DONE:
             raise _error_for(tag, words)
+
+    async def _ask_whether_loaded(self) -> tuple[bytes, tuple[bytes, ...]]:
+        running, _ = await self._ensure_started()
+        try:
+            async with asyncio.timeout(self._start_s):
+                with running.conversation(work.LOAD) as conversation:
+                    return await read_answer(
+                        conversation, 0, lambda loaded, _: self._budget.note_loaded(self, loaded)
+                    )
+        except (TimeoutError, OSError, EOFError) as error:
+            running.close()
+            raise SandboxLost(NOT_STARTED, has_begun=False) from error
 
     def close(self) -> None:
         """End the warmed process and its children; the next call starts another."""
@@ -170,28 +185,32 @@ class Sandbox:
             self._running.close()
             self._running = None
 
-    async def _ensure_started(self) -> WarmedProcess:
+    async def _ensure_started(self) -> tuple[WarmedProcess, bool]:
+        """Return the warmed process, and whether this call has started it."""
         async with self._starting:
-            if self._running is None or not self._running.is_alive:
-                self.close()
-                try:
-                    self._running = await asyncio.to_thread(
-                        WarmedProcess.start, self.function, self.warm, self.limits
-                    )
-                    self._budget.note_start(self)
-                except RuntimeError as error:
-                    # No new thread could be started, if it is no `SandboxLost` already.
-                    raise SandboxLost(NOT_STARTED, has_begun=False) from error
-            return self._running
+            if self._running is not None and self._running.is_alive:
+                return self._running, False
+            self.close()
+            try:
+                self._running = await asyncio.to_thread(
+                    WarmedProcess.start, self.function, self.warm, self.limits
+                )
+            except RuntimeError as error:
+                # No new thread could be started, if it is no `SandboxLost` already.
+                raise SandboxLost(NOT_STARTED, has_begun=False) from error
+            self._budget.note_start(self, is_paid=current_meter() is None)
+            return self._running, True
 
     async def _call_once(
         self, reservation: Reservation, arguments: tuple[bytes | str, ...]
     ) -> tuple[bytes, ...]:
         """Call once; raises `ConnectionError` if the warmed process is gone."""
-        running = await self._ensure_started()
+        running, is_new = await self._ensure_started()
         try:
             async with asyncio.timeout(self._start_s + self.limits.wall_s):
-                tag, parts = await self._converse(running, reservation, arguments)
+                with _charged() as charge:
+                    charge.pays_load = is_new
+                    tag, parts = await self._converse(running, reservation, arguments, charge)
         except TimeoutError as error:
             running.close()
             raise SandboxLost("The sandboxed process does not answer.") from error
@@ -213,21 +232,26 @@ class Sandbox:
         return parts
 
     async def _converse(
-        self, running: WarmedProcess, reservation: Reservation, arguments: tuple[bytes | str, ...]
+        self,
+        running: WarmedProcess,
+        reservation: Reservation,
+        arguments: tuple[bytes | str, ...],
+        charge: "_Charge",
     ) -> tuple[bytes, tuple[bytes, ...]]:
         """Return the child's answer once it has ended, which frees its memory."""
+
+        def note_begin(loaded: Loaded, statm: int | None) -> None:
+            self._budget.note_child(reservation, statm)
+            self._budget.note_loaded(self, loaded)
+            charge.load_s = loaded.cpu_s
+
         message = work.PAID if reservation.is_paid else work.UNPAID
-        with running.conversation(message) as conversation, _charged() as charge:
+        with running.conversation(message) as conversation:
             await send_call(conversation, arguments)
-            tag, parts = await read_answer(
-                conversation,
-                self.limits.answer_bytes,
-                lambda statm: self._budget.note_child(reservation, statm),
-            )
+            tag, parts = await read_answer(conversation, self.limits.answer_bytes, note_begin)
             usage = await _read_usage(conversation, tag, parts)
             self._budget.note_end(reservation, usage)
-            if charge is not None and usage is not None:
-                charge.cpu_s = usage.cpu_s
+            charge.cpu_s = None if usage is None else usage.cpu_s
         return tag, parts
 
 
@@ -236,20 +260,22 @@ class _Charge:
     """The CPU time of a call; until it is reported, its duration counts."""
 
     cpu_s: float | None = None
+    # Whether the call has started the warmed process, whose loading it then pays.
+    pays_load: bool = False
+    load_s: float = 0.0
 
 
 @contextmanager
-def _charged() -> Iterator[_Charge | None]:
+def _charged() -> Iterator[_Charge]:
     """Add the block's CPU time to the current meter, even if cancelled."""
     meter, began, charge = current_meter(), time.monotonic(), _Charge()
-    if meter is None:
-        yield None
-        return
     try:
         yield charge
     finally:
-        took_s = time.monotonic() - began
-        meter.cpu_s += took_s if charge.cpu_s is None else charge.cpu_s
+        if meter is not None:
+            took_s = time.monotonic() - began
+            load_s = charge.load_s if charge.pays_load else 0.0
+            meter.cpu_s += took_s if charge.cpu_s is None else charge.cpu_s + load_s
 
 
 async def _read_usage(

@@ -21,7 +21,7 @@ from gateway.errors import (
     NotFound,
     ResultUnusable,
 )
-from gateway.sandbox.memory_budget import notify_of_waits
+from gateway.sandbox.memory_reservation import notify_of_waits
 from gateway.tasks.delivery import Delivery, check_shape, has_links
 from gateway.tasks.job import AttemptJob, LeaseLost
 from gateway.tasks.outcome import Outcome
@@ -173,11 +173,17 @@ class Attempt:
 
     async def prolong(self) -> None:
         """Extend the lease and store progress; cancel the attempt if the lease was lost."""
-        fraction, note = self._job.take_progress() if self._job is not None else (None, None)
+        job = self._job
+        fraction, note = job.take_progress() if job is not None else (None, None)
         now, lease_s = self.resources.now(), self.resources.timing.lease_s
-        is_kept = await self.resources.queue.extend(
-            self.lease, lease_s=lease_s, now=now, progress=fraction, note=note
-        )
+        try:
+            is_kept = await self.resources.queue.extend(
+                self.lease, lease_s=lease_s, now=now, progress=fraction, note=note
+            )
+        except Exception:
+            if job is not None:
+                job.return_progress(fraction, note)
+            raise
         self.until = now + lease_s
         if not is_kept and self._running is not None:
             self._running.cancel()

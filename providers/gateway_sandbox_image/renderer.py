@@ -15,7 +15,8 @@ import attrs
 
 from gateway import GenerationRequest, Job, Output, Result, Traits, Transient
 from gateway.sandbox.child import boot
-from gateway.sandbox.memory_budget import SHARED, Reservation
+from gateway.sandbox.memory_budget import SHARED
+from gateway.sandbox.memory_reservation import Reservation
 from gateway_sandbox_image.sizes import MEDIA_TYPES, size_of
 
 # The largest picture takes 5 s of one ordinary core.
@@ -46,10 +47,6 @@ runpy.run_module("studio", run_name="__main__")
 _KEPT_VARIABLES = ("LD_LIBRARY_PATH", "SYSTEMROOT")
 
 
-def _slots() -> asyncio.Semaphore:
-    return asyncio.Semaphore(os.cpu_count() or 1)
-
-
 @attrs.define
 class Renderer:
     """Draws pictures from the words of a prompt, and restyles the buyer's, without AI."""
@@ -58,7 +55,6 @@ class Renderer:
     traits: ClassVar[Traits] = Traits(idempotent_submit=True)
     name: str = "sandbox"
     timeout_s: float = TIMEOUT_S
-    _free: asyncio.Semaphore = attrs.field(factory=_slots, init=False)
 
     async def submit(self, request: GenerationRequest, job: Job) -> Result:
         """Draw the prompt, or restyle the buyer's picture.
@@ -90,8 +86,14 @@ class Renderer:
     ) -> bytes:
         """Draw once this machine has the memory, which is `picture_bytes` and the program's own."""
         needed_bytes = _PROCESS_BYTES + picture_bytes
-        reservation = Reservation(need_bytes=needed_bytes, most_bytes=needed_bytes, is_paid=True)
-        async with self._free, SHARED.held(reservation):
+        reservation = Reservation(
+            need_bytes=needed_bytes,
+            most_bytes=needed_bytes,
+            is_paid=True,
+            group=self,
+            at_once=os.cpu_count() or 1,
+        )
+        async with SHARED.held(reservation):
             await job.progress(0.1)
             data = await draw(order, picture, timeout_s=self.timeout_s)
         await job.progress(0.95)

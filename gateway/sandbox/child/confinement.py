@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 from gateway.sandbox.child import seccomp
-from gateway.sandbox.child.machine import find_memory_bytes
+from gateway.sandbox.child.machine import find_budget_bytes, find_memory_bytes
 from gateway.sandbox.child.prctl import drop_capabilities, hide_memory, prctl
 from gateway.sandbox.limits import PAID_NICE
 
@@ -24,9 +24,19 @@ _OOM_SCORE = Path("/proc/self/oom_score_adj")
 def memory_bytes(most: int) -> int:
     """Return a child's address space limit: at most the machine's memory, within bounds.
 
-    Address space is more than the memory in use, which `memory_budget` bounds.
+    Address space is more than the memory in use. See `address_space` for a tighter limit.
     """
     return min(most, max(_MIN_MEMORY_BYTES, find_memory_bytes()))
+
+
+def address_space(most: int, own_bytes: int, resident_bytes: int) -> int:
+    """Return the limit of a child whose warmed process has this address space and memory.
+
+    The child adds no more memory than this machine has for it. So it fails before the kernel has to
+    kill a process, also while the gateway is too busy to watch.
+    """
+    free_bytes = find_budget_bytes() - resident_bytes
+    return min(memory_bytes(most), max(_MIN_MEMORY_BYTES, own_bytes + free_bytes))
 
 
 def die_with_parent(parent: int) -> None:

@@ -28,6 +28,7 @@ from gateway.sandbox.child.work import (
     END,
     EXIT_OUT_OF_MEMORY,
     LOAD,
+    LOADED,
     UNPAID,
     Function,
     pack,
@@ -107,10 +108,10 @@ class _Child:
         options = os.WEXITED | os.WNOHANG | os.WNOWAIT
         return os.waitid(os.P_PID, self.pid, options) is not None
 
-    def report(self, status: int, used: resource.struct_rusage, own: "Memory") -> None:
+    def report(self, status: int, used: resource.struct_rusage) -> None:
         """Report to the gateway how the child ended, unless the gateway has hung up."""
         cpu_s, peak_bytes = used.ru_utime + used.ru_stime, used.ru_maxrss * _RSS_UNIT
-        _report(self.conversation, self._end_of(status, cpu_s), own, cpu_s, peak_bytes)
+        _report(self.conversation, self._end_of(status, cpu_s), cpu_s, peak_bytes)
 
     def _end_of(self, status: int, cpu_s: float) -> End:
         if self.late_end is not None:
@@ -124,36 +125,42 @@ class _Child:
 
 
 @attrs.frozen
-class Memory:
-    """The resident memory of this process: without the pages of files, and all of it."""
+class Loaded:
+    """Memory, address space and CPU time of this process once it has loaded."""
 
+    # Without the pages of files.
     own_bytes: int = 0
     all_bytes: int = 0
+    address_bytes: int = 0
+    cpu_s: float = attrs.field(factory=time.process_time)
 
     @classmethod
-    def read(cls) -> "Memory":
-        """Return the present memory; zeros on other systems than Linux."""
+    def read(cls) -> "Loaded":
+        """Return the present sizes; zeros on other systems than Linux."""
         try:
-            _, resident, shared, *_ = map(int, _STATM.read_bytes().split())
+            address, resident, shared, *_ = map(int, _STATM.read_bytes().split())
         except (OSError, ValueError):
             return cls()
         page_bytes = os.sysconf("SC_PAGE_SIZE")
-        return cls((resident - shared) * page_bytes, resident * page_bytes)
+        return cls((resident - shared) * page_bytes, resident * page_bytes, address * page_bytes)
 
+    def send(self, conversation: socket.socket, descriptors: Sequence[int] = ()) -> None:
+        """Send the first frame of a conversation."""
+        sizes = LOADED.pack(self.own_bytes, self.all_bytes, self.cpu_s)
+        socket.send_fds(conversation, [pack(BEGIN, sizes)], descriptors)
 
-def _show_memory(conversation: socket.socket) -> None:
-    """Let the gateway read this process's memory while it works, if there is /proc."""
-    with contextlib.ExitStack() as files:
-        shown = []
-        with contextlib.suppress(OSError):
-            shown.append(files.enter_context(_STATM.open("rb")).fileno())
-        socket.send_fds(conversation, [pack(BEGIN, b"")], shown)
+    def send_own(self, conversation: socket.socket) -> None:
+        """Send that of a child, whose memory the gateway can then read, if there is /proc."""
+        with contextlib.ExitStack() as files:
+            shown = []
+            with contextlib.suppress(OSError):
+                shown.append(files.enter_context(_STATM.open("rb")).fileno())
+            self.send(conversation, shown)
 
 
 def _report(
     conversation: socket.socket,
     end: End,
-    own: Memory,
     cpu_s: float = 0.0,
     peak_bytes: int = 0,
     detail: str = "",
@@ -162,8 +169,7 @@ def _report(
     with contextlib.suppress(OSError), conversation:
         # A gateway that does not read must not block the fork server.
         conversation.settimeout(0)
-        used = f"{cpu_s:.3f} {peak_bytes} {own.own_bytes} {own.all_bytes}"
-        lines = [end, used, *([detail] if detail else [])]
+        lines = [end, f"{cpu_s:.3f} {peak_bytes}", *([detail] if detail else [])]
         conversation.send(pack(END, "\n".join(lines).encode(errors="replace")))
 
 
@@ -178,8 +184,8 @@ class ForkServer:
     limits: SandboxLimits
     # Why the function could not be loaded; empty: it was.
     problem: str = ""
-    # The memory of this process, which hardly changes once it has loaded.
-    memory: Memory = attrs.field(factory=Memory.read)
+    # It hardly changes later.
+    loaded: Loaded = attrs.field(factory=Loaded.read)
     _unpaid: SandboxLimits = attrs.field(init=False)
     # By the file descriptor of the conversation.
     _children: dict[int, _Child] = attrs.field(factory=dict, init=False)
@@ -229,7 +235,10 @@ class ForkServer:
             conversation = socket.socket(fileno=descriptor)
             if self.problem or message == LOAD:
                 end = End.NOT_LOADED if self.problem else End.DONE
-                _report(conversation, end, self.memory, detail=self.problem)
+                if message == LOAD:
+                    with contextlib.suppress(OSError):
+                        self.loaded.send(conversation)
+                _report(conversation, end, detail=self.problem)
                 continue
             server_pid = os.getpid()
             limits = self._unpaid if message == UNPAID else self.limits
@@ -237,7 +246,7 @@ class ForkServer:
                 pid = os.fork()
             except OSError:
                 # The machine is short of processes or memory. The other children go on.
-                _report(conversation, End.NOT_STARTED, self.memory)
+                _report(conversation, End.NOT_STARTED)
                 continue
             if pid == 0:
                 self._become_child(conversation, server_pid, limits)
@@ -257,11 +266,13 @@ class ForkServer:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             os.setpgid(0, 0)
             confinement.die_with_parent(server_pid)
-            _show_memory(conversation)
+            self.loaded.send_own(conversation)
             os.dup2(conversation.fileno(), _CONVERSATION)
             os.closerange(_CONVERSATION + 1, _MAX_DESCRIPTOR)
             confinement.confine(
-                memory=confinement.memory_bytes(limits.memory_bytes),
+                memory=confinement.address_space(
+                    limits.memory_bytes, self.loaded.address_bytes, self.loaded.all_bytes
+                ),
                 cpu_s=limits.cpu_s,
                 open_files=0,
                 nice=limits.nice,
@@ -283,7 +294,7 @@ class ForkServer:
                 _, status, used = os.wait4(child.pid, 0)
                 self._poller.unregister(fd)
                 del self._children[fd]
-                child.report(status, used, self.memory)
+                child.report(status, used)
 
 
 def _wake_on_child_end() -> socket.socket:

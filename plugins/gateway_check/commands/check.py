@@ -33,7 +33,7 @@ from gateway.plugins.manager import PluginManager
 from gateway.plugins.unknown_settings import find_ignored
 from gateway.running.rate_limits import make_limits
 from gateway.sandbox import Sandbox, SandboxEnded, SandboxLost
-from gateway.sandbox.memory_budget import default_budget_bytes
+from gateway.sandbox.child.machine import find_budget_bytes
 from gateway.settings import Settings, check_openers, load_settings, variable
 from gateway.settings.page_values import make_readable
 from gateway.store.data_folder import enter_data, open_store
@@ -274,10 +274,12 @@ async def _check_sandbox() -> str:
 
 async def _check_memory(settings: Settings) -> str:
     """Report the memory that all these processes share."""
-    own_mb = settings.sandbox_memory_mb
-    total_mb = own_mb or default_budget_bytes() / 10**6
+    own_mb, found_mb = settings.sandbox_memory_mb, find_budget_bytes() / 10**6
     by = variable("sandbox_memory_mb") if own_mb else "this machine's memory"
-    return f"{total_mb:,.0f} MB for all processes that read files, by {by}"
+    shared = f"{own_mb or found_mb:,.0f} MB for all processes that read files, by {by}"
+    if own_mb > found_mb:
+        return Note(f"{shared}; this machine has {found_mb:,.0f} MB for them")
+    return shared
 
 
 async def _check_providers(settings: Settings) -> list[Row]:

@@ -5,7 +5,8 @@ import pytest
 from document_sales import buy_parsing, pdf_of
 
 from gateway.sandbox import memory_budget
-from gateway.sandbox.memory_budget import MemoryBudget, Reservation
+from gateway.sandbox.memory_budget import MemoryBudget
+from gateway.sandbox.memory_reservation import Reservation
 from gateway.tasks import TaskTiming
 from tests.conftest import nothing_charged, running
 from tests.gateway.web.orders import order, show

@@ -46,6 +46,9 @@ def groups(tmp_path, monkeypatch):
             {"memory/a/b/memory.limit_in_bytes": "9223372036854771712", "x/memory.max": "1"},
             10_000 * MB,
         ),
+        # Above this, the kernel slows the group down.
+        ("0::/\n", {"memory.max": "max", "memory.high": "900000000"}, 900 * MB),
+        ("nonsense\n0::/a\n", {"a/memory.max": "1000000000"}, 1000 * MB),
         # More than the machine has.
         ("0::/\n", {"memory.max": "20000000000"}, 10_000 * MB),
     ],
@@ -58,3 +61,13 @@ def test_a_childs_address_space_is_at_most_the_machines_memory(monkeypatch):
     for memory, limit in ((10_000, 1500), (1000, 1000), (300, 600)):
         monkeypatch.setattr(confinement, "find_memory_bytes", lambda memory=memory: memory * MB)
         assert confinement.memory_bytes(1500 * MB) == limit * MB
+
+
+def test_a_child_adds_no_more_than_this_machine_has_for_it(monkeypatch):
+    for name, bytes_ in (("find_memory_bytes", 1000 * MB), ("find_budget_bytes", 650 * MB)):
+        monkeypatch.setattr(confinement, name, lambda bytes_=bytes_: bytes_)
+    # Its warmed process has 300 MB of address space, and 200 MB of memory.
+    assert confinement.address_space(1500 * MB, 300 * MB, 200 * MB) == 750 * MB
+    assert confinement.address_space(700 * MB, 300 * MB, 200 * MB) == 700 * MB
+    # The least is that of a 4K picture.
+    assert confinement.address_space(1500 * MB, 100 * MB, 200 * MB) == 600 * MB
