@@ -153,8 +153,10 @@ class PaymentState(enum.StrEnum):
         return self in (PaymentState.RESERVED, PaymentState.SETTLING)
 
 
-# The note on a task's progress while the gateway's machine lacks memory for it.
-WAITS_FOR_MEMORY = "waits for memory"
+# A note on a task's progress that begins with this is the gateway's, not a provider's.
+OWN_NOTE = "\x1e"
+# While the gateway's machine lacks memory for the task.
+WAITS_FOR_MEMORY = f"{OWN_NOTE}waits for memory"
 
 
 class TaskStatus(enum.StrEnum):

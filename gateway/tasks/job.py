@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import attrs
 
 from gateway.contracts import Lease
-from gateway.domain import WAITS_FOR_MEMORY, Endpoint, Handle
+from gateway.domain import OWN_NOTE, WAITS_FOR_MEMORY, Endpoint, Handle
 from gateway.errors import SubmitUncertain
 from gateway.tasks.resources import Resources
 
@@ -62,7 +62,8 @@ class AttemptJob:
             # In this order NaN becomes 0.
             self.unwritten_fraction = float(min(1.0, max(0.0, fraction)))
         if isinstance(note, str) and note:
-            self._note = note[:_MAX_NOTE_CHARS].encode(errors="replace").decode()
+            shown = note.lstrip(OWN_NOTE)[:_MAX_NOTE_CHARS]
+            self._note = shown.encode(errors="replace").decode()
             if not self._waits:
                 self.unwritten_note = self._note
 
@@ -94,6 +95,13 @@ class AttemptJob:
         taken = (self.unwritten_fraction, self.unwritten_note)
         self.unwritten_fraction = self.unwritten_note = None
         return taken
+
+    def return_progress(self, fraction: float | None, note: str | None) -> None:
+        """Keep what could not be stored, unless there is newer progress."""
+        if self.unwritten_fraction is None:
+            self.unwritten_fraction = fraction
+        if self.unwritten_note is None:
+            self.unwritten_note = note
 
     async def save(self, handle: Handle) -> None:
         """Store a handle; raises `LeaseLost` and `WriteFailed`.

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from gateway.domain import WAITS_FOR_MEMORY
 from gateway.tasks.job import AttemptJob
 
 
@@ -18,7 +19,7 @@ async def test_the_providers_note_returns_once_no_call_waits(job):
     await job.progress(0.1, "1 of 3 pages read")
     job.note_wait(1)
     job.note_wait(1)
-    assert job.take_progress() == (0.1, "waits for memory")
+    assert job.take_progress() == (0.1, WAITS_FOR_MEMORY)
     job.note_wait(-1)
     await job.progress(0.4, "2 of 3 pages read")
     assert job.take_progress() == (0.4, None)
@@ -30,6 +31,19 @@ async def test_the_note_of_a_task_that_no_longer_waits_is_cleared(job):
     job.note_wait(1)
     job.note_wait(-1)
     assert job.take_progress() == (None, "")
+
+
+async def test_a_providers_own_note_is_never_the_gateways(job):
+    await job.progress(0.1, WAITS_FOR_MEMORY)
+    assert job.take_progress() == (0.1, "waits for memory")
+
+
+def test_progress_that_could_not_be_stored_is_kept_unless_there_is_newer(job):
+    job.show(0.1, "1 of 3")
+    taken = job.take_progress()
+    job.show(None, "2 of 3")
+    job.return_progress(*taken)
+    assert job.take_progress() == (0.1, "2 of 3")
 
 
 async def test_the_timeout_of_a_submit_stands_still_meanwhile(job):
