@@ -41,6 +41,7 @@ from gateway.running.gateway import Gateway
 from gateway.running.rate_limits import make_limits
 from gateway.running.readiness import Readiness
 from gateway.running.timing import Timing
+from gateway.sandbox import memory_budget
 from gateway.settings import Settings, load_settings
 from gateway.store import SqlStore
 from gateway.store.data_folder import check_network, open_store
@@ -198,6 +199,7 @@ async def _open_gateway(app: Quart, parts: _Assembly) -> Gateway:
         _log.warning("wallet.changed", wallet=wallet, before=before)
     app.secret_key = installation.session_secret
     parts.redactor.add_secrets([installation.session_secret, installation.file_secret])
+    memory_budget.SHARED.resize(parts.context.settings.sandbox_memory_mb * 10**6)
     gateway = _make_gateway(parts, installation)
     gateway.lifecycle.parts += core_parts(gateway)
     gateway.lifecycle.parts += parts.manager.parts(gateway)

@@ -53,6 +53,8 @@ from gateway.domain.offers import (
 )
 from gateway.domain.records import (
     NO_ADDRESS,
+    OWN_NOTE,
+    WAITS_FOR_MEMORY,
     Authorization,
     Block,
     Decision,

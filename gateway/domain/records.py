@@ -153,6 +153,12 @@ class PaymentState(enum.StrEnum):
         return self in (PaymentState.RESERVED, PaymentState.SETTLING)
 
 
+# A note on a task's progress that begins with this is the gateway's, not a provider's.
+OWN_NOTE = "\x1e"
+# While the gateway's machine lacks memory for the task.
+WAITS_FOR_MEMORY = f"{OWN_NOTE}waits for memory"
+
+
 class TaskStatus(enum.StrEnum):
     """State of a task. The API shows `held` as queued and `dropped` as failed."""
 
@@ -300,6 +306,8 @@ class Task:
     status: TaskStatus
     attempt: int = 0
     progress: float | None = None
+    # Whether it waits for this machine's memory.
+    waits_for_memory: bool = False
     created_at: float
     started_at: float | None = None
     completed_at: float | None = None

@@ -2,7 +2,8 @@
 
 `sandbox` is the entry point, and measures CPU time. `process` starts the warmed process, which
 forks a child for each call, and transfers arguments and results. `child` is the code on the other
-side; `child.work` defines the wire protocol. `fair_share` schedules checks before payment.
+side; `child.work` defines the wire protocol. `memory_budget` admits children as memory allows, and
+`fair_share` schedules checks before payment.
 
 Code that needs a secret must never run here.
 """

@@ -17,7 +17,8 @@ class SandboxLimits:
 
     memory_bytes: int = attrs.field(default=1_500_000_000, validator=attrs.validators.gt(0))
     """Address space, of which Python and its libraries take some 100 MB. On a small machine the
-    limit is half of its memory, but at least 600 MB."""
+    limit is lower, but at least 600 MB: what a child adds to its warmed process stays within the
+    memory that the gateway's own process leaves."""
 
     cpu_s: int = attrs.field(default=10, validator=attrs.validators.gt(0))
     """CPU time, in whole seconds."""

@@ -6,12 +6,14 @@ Megabytes are transferred in small pieces, so that the event loop never blocks.
 import asyncio
 import contextlib
 import json
+import math
 import os
 import socket
 import subprocess
 import sys
+import threading
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -40,7 +42,7 @@ _MAX_REFUSAL_BYTES = 1 << 16
 # A process closes its descriptors this long before its end, at most.
 _END_S = 1.0
 # Of an END frame.
-_MAX_END_BYTES = 64
+_MAX_END_BYTES = 128
 _MAX_ANSWER_PARTS = 10_000
 # Up to this size, joining (which holds the GIL) is faster than using a thread.
 _JOIN_ON_LOOP_BYTES = 1 << 20
@@ -77,8 +79,8 @@ class WarmedProcess:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process is running."""
-        return self.process.poll() is None
+        """Whether the process is running, and not being ended."""
+        return self._finalizer.alive and self.process.poll() is None
 
     @contextmanager
     def conversation(self, message: bytes) -> Iterator[socket.socket]:
@@ -137,7 +139,12 @@ def _end_process(control: socket.socket, process: "subprocess.Popen[bytes]") -> 
     # it, and its children with it.
     control.close()
     process.kill()
-    process.wait()
+    try:
+        # Freeing its memory may take longer than the event loop can wait.
+        threading.Thread(target=process.wait, daemon=True).start()
+    except RuntimeError:
+        # No new thread could be started, such as when Python exits.
+        process.wait()
 
 
 async def send_call(conversation: socket.socket, arguments: Sequence[bytes | str]) -> None:
@@ -155,16 +162,51 @@ async def send_call(conversation: socket.socket, arguments: Sequence[bytes | str
         return
 
 
+@attrs.frozen
+class Loaded:
+    """Size and CPU time of a warmed process, from a child that has not read its input yet."""
+
+    # The part of its memory that is in each child's peak, and all of it.
+    shared_bytes: int
+    warmed_bytes: int
+    cpu_s: float
+
+
+@attrs.frozen
+class Usage:
+    """CPU time and memory of a child, with its warmed process's. An exploited child may lie."""
+
+    cpu_s: float
+    peak_bytes: int
+
+    @classmethod
+    def parse(cls, end: bytes) -> "Usage":
+        """Parse the payload of an END frame; raises `ValueError`."""
+        lines = end.split(b"\n")
+        cpu_s, peak_bytes = lines[1].split() if len(lines) > 1 else [b"", b""]
+        usage = cls(float(cpu_s), int(peak_bytes))
+        if not 0 <= usage.cpu_s < math.inf:
+            raise ValueError("no CPU time")
+        return usage
+
+
+# Of a child's warmed process, and a descriptor of the child's memory or None.
+OnBegin = Callable[[Loaded, int | None], None]
+
+
 async def read_answer(
-    conversation: socket.socket, most_bytes: int
+    conversation: socket.socket,
+    most_bytes: int,
+    on_begin: OnBegin = lambda _loaded, _memory: None,
 ) -> tuple[bytes, tuple[bytes, ...]]:
     """Return the tag of the response and its parts; END if the child ended before them.
 
-    Raises `EOFError` if the other side closed without an end, `OverflowError` for more than
-    `most_bytes`.
+    `on_begin` gets the child's first report, from before it reads its input, and closes the
+    descriptor. Raises `EOFError` if the other side closed without an end, `OverflowError` for more
+    than `most_bytes`.
     """
     try:
-        return await _read_frames(conversation, most_bytes)
+        return await _read_frames(conversation, most_bytes, on_begin)
     except _EndOfStreamError as error:
         # The child ended in the middle of a frame.
         if end := _end_frame_in(error.rest):
@@ -173,9 +215,17 @@ async def read_answer(
 
 
 async def _read_frames(
-    conversation: socket.socket, most_bytes: int
+    conversation: socket.socket, most_bytes: int, on_begin: OnBegin
 ) -> tuple[bytes, tuple[bytes, ...]]:
-    tag, size = work.HEAD.unpack(await _read(conversation, work.HEAD.size))
+    with contextlib.ExitStack() as received:
+        head, memory = await _read_first(conversation, received)
+        tag, size = work.HEAD.unpack(head)
+        if tag == work.BEGIN:
+            # Only as the first frame: what comes later may be of an exploited child.
+            loaded = Loaded(*work.LOADED.unpack(await _read(conversation, work.LOADED.size)))
+            received.pop_all()
+            on_begin(loaded, memory)
+            tag, size = work.HEAD.unpack(await _read(conversation, work.HEAD.size))
     if tag != work.ANSWER:
         _check_size(size, _MAX_REFUSAL_BYTES)
         return tag, (await _read(conversation, size),)
@@ -213,6 +263,32 @@ def _end_frame_in(rest: bytes) -> bytes | None:
 def _check_size(size: int, most: int) -> None:
     if size > most:
         raise OverflowError("The answer is larger than the sandbox allows.")
+
+
+async def _read_first(
+    conversation: socket.socket, received: contextlib.ExitStack
+) -> tuple[bytes, int | None]:
+    """Return the first frame's head, and the descriptor that came with it, for `received`."""
+    while True:
+        with contextlib.suppress(BlockingIOError):
+            head, descriptors, _, _ = socket.recv_fds(conversation, work.HEAD.size, 1)
+            for one in descriptors:
+                received.callback(os.close, one)
+            if len(head) < work.HEAD.size:
+                raise _EndOfStreamError(head)
+            return head, next(iter(descriptors), None)
+        await _wait_readable(conversation)
+
+
+async def _wait_readable(conversation: socket.socket) -> None:
+    loop, readable = asyncio.get_running_loop(), asyncio.Event()
+    # With the number, asyncio formats no socket for an error.
+    descriptor = conversation.fileno()
+    loop.add_reader(descriptor, readable.set)
+    try:
+        await readable.wait()
+    finally:
+        loop.remove_reader(descriptor)
 
 
 async def _read(conversation: socket.socket, size: int) -> bytes:

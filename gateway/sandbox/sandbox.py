@@ -1,6 +1,7 @@
 """The sandbox: calls a function in a new, confined child process each time."""
 
 import asyncio
+import math
 import socket
 import time
 from collections.abc import Iterator
@@ -9,7 +10,10 @@ from contextvars import ContextVar
 
 import attrs
 
+from gateway.errors import ChecksFull
+from gateway.sandbox import memory_budget
 from gateway.sandbox.child import work
+from gateway.sandbox.child.confinement import memory_bytes
 from gateway.sandbox.errors import (
     End,
     SandboxBroken,
@@ -18,10 +22,21 @@ from gateway.sandbox.errors import (
     SandboxRefusal,
 )
 from gateway.sandbox.limits import SandboxLimits
-from gateway.sandbox.process import NOT_STARTED, WarmedProcess, read_answer, send_call
+from gateway.sandbox.memory_budget import MemoryBudget
+from gateway.sandbox.memory_reservation import GaveWay, Reservation
+from gateway.sandbox.process import (
+    NOT_STARTED,
+    Loaded,
+    Usage,
+    WarmedProcess,
+    read_answer,
+    send_call,
+)
 
 # Loading the modules may take this long on a busy machine.
 _START_S = 25.0
+# A child that has answered ends within this time, or is not waited for.
+_END_S = 1.0
 
 
 @attrs.define
@@ -74,16 +89,12 @@ class Sandbox:
     the function is also called. A child cannot import anything else."""
 
     limits: SandboxLimits = attrs.field(factory=SandboxLimits)
+    used_at: float = attrs.field(factory=time.monotonic, init=False)
+    paid_start_at: float = attrs.field(default=-math.inf, init=False)
+    _budget: MemoryBudget = attrs.field(factory=lambda: memory_budget.SHARED)
     _start_s: float = attrs.field(default=_START_S, init=False)
     _running: WarmedProcess | None = attrs.field(default=None, init=False)
     _starting: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
-    _free: asyncio.Semaphore = attrs.field(init=False)
-    # For calls before a payment, so that paid calls never wait for them.
-    _free_unpaid: asyncio.Semaphore = attrs.field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self._free = asyncio.Semaphore(self.limits.children)
-        self._free_unpaid = asyncio.Semaphore(self.limits.children)
 
     async def call(self, *arguments: bytes | str) -> bytes:
         """Call the function in a new child and return its result. Cancelling kills the child.
@@ -95,15 +106,46 @@ class Sandbox:
 
     async def call_parts(self, *arguments: bytes | str) -> tuple[bytes, ...]:
         """Like `call`, for a function that returns a list of `bytes`. Does not copy large parts."""
-        async with self._free if current_meter() is None else self._free_unpaid:
-            # The warmed process may just have exited because it was idle, or been killed. A call
-            # has no side effects, so it can be repeated.
+        reservation = self._reserve(arguments)
+        # A call has no side effects, so it can be repeated.
+        with suppress(GaveWay):
+            return await self._call_within(reservation, arguments)
+        try:
+            return await self._call_within(reservation, arguments)
+        except GaveWay:
+            raise SandboxLost("The machine lacks memory for the sandboxed process.") from None
+
+    def _reserve(self, arguments: tuple[bytes | str, ...]) -> Reservation:
+        is_paid = current_meter() is None
+        limits = self.limits if is_paid else self.limits.before_payment()
+        return self._budget.reserve(
+            self,
+            size=sum(map(len, arguments)),
+            most_bytes=memory_bytes(limits.memory_bytes),
+            is_paid=is_paid,
+            at_once=limits.children,
+        )
+
+    async def _call_within(
+        self, reservation: Reservation, arguments: tuple[bytes | str, ...]
+    ) -> tuple[bytes, ...]:
+        """Call when there is memory, a second time if the warmed process is gone.
+
+        Raises `GaveWay` if the child took more memory than there is.
+        """
+        async with self._budget.held(reservation):
+            # The warmed process may just have exited because it was idle, or been killed.
             with suppress(ConnectionError):
-                return await self._call_once(arguments)
+                return await self._call_once(reservation, arguments)
             try:
-                return await self._call_once(arguments)
+                return await self._call_once(reservation, arguments)
             except ConnectionError as error:
                 raise SandboxLost(NOT_STARTED, has_begun=False) from error
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the warmed process runs."""
+        return self._running is not None and self._running.is_alive
 
     async def start(self) -> None:
         """Start the warmed process now, so that the first call need not wait for it."""
@@ -112,19 +154,30 @@ class Sandbox:
     async def load(self) -> None:
         """Start the warmed process, and wait until it has loaded the function.
 
-        Raises `SandboxBroken` if it cannot be loaded, and `SandboxLost` if that is not known.
+        Raises `SandboxBroken` if it cannot be loaded, and `SandboxLost` if that is not known. Any
+        request may cause it, so this is unpaid work.
         """
-        running = await self._ensure_started()
+        reservation = Reservation(need_bytes=0, most_bytes=0, is_paid=False, owner=self)
         try:
-            async with asyncio.timeout(self._start_s):
-                with running.conversation(work.LOAD) as conversation:
-                    tag, parts = await read_answer(conversation, 0)
-        except (TimeoutError, OSError, EOFError) as error:
-            running.close()
+            async with self._budget.held(reservation):
+                tag, parts = await self._ask_whether_loaded()
+        except ChecksFull as error:
             raise SandboxLost(NOT_STARTED, has_begun=False) from error
         words = parts[0].decode(errors="replace")
         if words.partition("\n")[0] != End.DONE:
             raise _error_for(tag, words)
+
+    async def _ask_whether_loaded(self) -> tuple[bytes, tuple[bytes, ...]]:
+        running, _ = await self._ensure_started()
+        try:
+            async with asyncio.timeout(self._start_s):
+                with running.conversation(work.LOAD) as conversation:
+                    return await read_answer(
+                        conversation, 0, lambda loaded, _: self._budget.note_loaded(self, loaded)
+                    )
+        except (TimeoutError, OSError, EOFError) as error:
+            running.close()
+            raise SandboxLost(NOT_STARTED, has_begun=False) from error
 
     def close(self) -> None:
         """End the warmed process and its children; the next call starts another."""
@@ -132,30 +185,32 @@ class Sandbox:
             self._running.close()
             self._running = None
 
-    async def _ensure_started(self) -> WarmedProcess:
+    async def _ensure_started(self) -> tuple[WarmedProcess, bool]:
+        """Return the warmed process, and whether this call has started it."""
         async with self._starting:
-            if self._running is None or not self._running.is_alive:
-                self.close()
-                try:
-                    self._running = await asyncio.to_thread(
-                        WarmedProcess.start, self.function, self.warm, self.limits
-                    )
-                except RuntimeError as error:
-                    # No new thread could be started, if it is no `SandboxLost` already.
-                    raise SandboxLost(NOT_STARTED, has_begun=False) from error
-            return self._running
+            if self._running is not None and self._running.is_alive:
+                return self._running, False
+            self.close()
+            try:
+                self._running = await asyncio.to_thread(
+                    WarmedProcess.start, self.function, self.warm, self.limits
+                )
+            except RuntimeError as error:
+                # No new thread could be started, if it is no `SandboxLost` already.
+                raise SandboxLost(NOT_STARTED, has_begun=False) from error
+            self._budget.note_start(self, is_paid=current_meter() is None)
+            return self._running, True
 
-    async def _call_once(self, arguments: tuple[bytes | str, ...]) -> tuple[bytes, ...]:
+    async def _call_once(
+        self, reservation: Reservation, arguments: tuple[bytes | str, ...]
+    ) -> tuple[bytes, ...]:
         """Call once; raises `ConnectionError` if the warmed process is gone."""
-        running = await self._ensure_started()
+        running, is_new = await self._ensure_started()
         try:
             async with asyncio.timeout(self._start_s + self.limits.wall_s):
-                message = work.PAID if current_meter() is None else work.UNPAID
-                with running.conversation(message) as conversation, _charged() as charge:
-                    await send_call(conversation, arguments)
-                    tag, parts = await read_answer(conversation, self.limits.answer_bytes)
-                    if charge is not None:
-                        charge.cpu_s = await _read_cpu_s(conversation, tag, parts)
+                with _charged() as charge:
+                    charge.pays_load = is_new
+                    tag, parts = await self._converse(running, reservation, arguments, charge)
         except TimeoutError as error:
             running.close()
             raise SandboxLost("The sandboxed process does not answer.") from error
@@ -176,37 +231,70 @@ class Sandbox:
             raise ended
         return parts
 
+    async def _converse(
+        self,
+        running: WarmedProcess,
+        reservation: Reservation,
+        arguments: tuple[bytes | str, ...],
+        charge: "_Charge",
+    ) -> tuple[bytes, tuple[bytes, ...]]:
+        """Return the child's answer once it has ended, which frees its memory."""
+
+        def note_begin(loaded: Loaded, statm: int | None) -> None:
+            self._budget.note_child(reservation, statm)
+            self._budget.note_loaded(self, loaded)
+            charge.load_s = loaded.cpu_s
+
+        message = work.PAID if reservation.is_paid else work.UNPAID
+        with running.conversation(message) as conversation:
+            await send_call(conversation, arguments)
+            tag, parts = await read_answer(conversation, self.limits.answer_bytes, note_begin)
+            usage = await _read_usage(conversation, tag, parts)
+            self._budget.note_end(reservation, usage)
+            charge.cpu_s = None if usage is None else usage.cpu_s
+        return tag, parts
+
 
 @attrs.define
 class _Charge:
     """The CPU time of a call; until it is reported, its duration counts."""
 
     cpu_s: float | None = None
+    # Whether the call has started the warmed process, whose loading it then pays.
+    pays_load: bool = False
+    load_s: float = 0.0
 
 
 @contextmanager
-def _charged() -> Iterator[_Charge | None]:
+def _charged() -> Iterator[_Charge]:
     """Add the block's CPU time to the current meter, even if cancelled."""
     meter, began, charge = current_meter(), time.monotonic(), _Charge()
-    if meter is None:
-        yield None
-        return
     try:
         yield charge
     finally:
-        took_s = time.monotonic() - began
-        meter.cpu_s += took_s if charge.cpu_s is None else charge.cpu_s
+        if meter is not None:
+            took_s = time.monotonic() - began
+            load_s = charge.load_s if charge.pays_load else 0.0
+            meter.cpu_s += took_s if charge.cpu_s is None else charge.cpu_s + load_s
 
 
-async def _read_cpu_s(
+async def _read_usage(
     conversation: socket.socket, tag: bytes, parts: tuple[bytes, ...]
-) -> float | None:
-    """Return a child's CPU time, or None if not reported."""
+) -> Usage | None:
+    """Return the usage of a child that ends, or None if it is not reported."""
     try:
         if tag != work.END:
-            _, parts = await read_answer(conversation, 0)
-        return float(parts[0].partition(b"\n")[2])
-    except (OSError, EOFError, OverflowError, ValueError):
+            async with asyncio.timeout(_END_S):
+                _, parts = await read_answer(conversation, 0)
+    except (OSError, EOFError, OverflowError):
+        return None
+    return _usage_in(parts)
+
+
+def _usage_in(parts: tuple[bytes, ...]) -> Usage | None:
+    try:
+        return Usage.parse(parts[0])
+    except ValueError:
         return None
 
 

@@ -101,6 +101,7 @@ _ONE_OF = {
 _MAX_IN_BATCH = 100
 _AT_LEAST = {
     "workers": 1,
+    "sandbox_memory_mb": 0,
     "database_connections": 1,
     "confirmations": 1,
     "min_free_disk_mb": 0,

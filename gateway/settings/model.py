@@ -214,6 +214,11 @@ class Settings(PageSettings):
         "unfinished bodies of heavier addresses are refused first, then new ones: 503 with "
         "Retry-After.",
     )
+    sandbox_memory_mb: int = setting(
+        0,
+        "Megabytes (10⁶ bytes) for the processes that read files and check results. 0: the "
+        "memory of the machine or container without 350 MB, and at least half of it.",
+    )
     workers: int = setting(4, "Number of tasks that are generated concurrently.")
     bind: str = setting(
         "127.0.0.1:8080",

@@ -152,7 +152,7 @@ def _lease_task(
                restarts = restarts + CASE WHEN lease_token IS NULL THEN 0 ELSE 1 END,
                lone_runs = lone_runs + ?,
                lease_token = ?, leased_by = ?, due_at = ?, started_at = coalesce(started_at, ?),
-               begun_at = ?, attempts = coalesce(?, attempts)
+               begun_at = ?, note = NULL, attempts = coalesce(?, attempts)
            WHERE id = ?
            RETURNING id, slug, sold_as, request, attempt, restarts, lone_runs, lease_token,
                started_at, handle, sent_at, payment_id, request_id, leased_by, begun_at, attempts,

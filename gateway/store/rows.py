@@ -11,6 +11,7 @@ import msgspec
 from gateway.contracts import Lease, SignedTransaction
 from gateway.contracts.store import AttemptRecord, JobRecord
 from gateway.domain import (
+    WAITS_FOR_MEMORY,
     Attachment,
     Authorization,
     Decision,
@@ -54,7 +55,7 @@ PAYMENT_COLUMNS = (
 SELECT_TASK = f"""SELECT t.id, {SOLD}, t.capability, t.status, t.attempt, t.progress, t.result,
     t.code, t.error, t.details, t.created_at, t.started_at, t.completed_at, t.expires_at,
     t.outputs_gone, r.amount_units, r.tx_hash, r.decision, r.problem, {_OWN_COLUMNS},
-    t.made_by, t.made_model
+    t.made_by, t.made_model, t.note
     FROM tasks t JOIN payments p ON p.id = t.payment_id
     LEFT JOIN refunds r ON r.payment_id = p.id"""  # noqa: S608 - constants only
 
@@ -107,7 +108,7 @@ def task_of(row: Row) -> Task:
     """Convert a row of `SELECT_TASK`."""
     (task_id, slug, capability, status, attempt, progress, result) = row[:7]
     (code, error, details, created_at, started_at, completed_at, expires_at) = row[7:14]
-    payment = make_payment(row[19:-2], slug, task_id)
+    payment = make_payment(row[19:-3], slug, task_id)
     return Task(
         id=task_id,
         slug=slug,
@@ -126,8 +127,9 @@ def task_of(row: Row) -> Task:
         details=details,
         payment=payment,
         refund=_make_refund(payment.state, *row[15:19]),
-        made_by=row[-2],
-        made_model=row[-1],
+        made_by=row[-3],
+        made_model=row[-2],
+        waits_for_memory=status == TaskStatus.PROCESSING and row[-1] == WAITS_FOR_MEMORY,
     )
 
 

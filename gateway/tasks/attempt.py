@@ -21,6 +21,7 @@ from gateway.errors import (
     NotFound,
     ResultUnusable,
 )
+from gateway.sandbox.memory_reservation import notify_of_waits
 from gateway.tasks.delivery import Delivery, check_shape, has_links
 from gateway.tasks.job import AttemptJob, LeaseLost
 from gateway.tasks.outcome import Outcome
@@ -172,11 +173,17 @@ class Attempt:
 
     async def prolong(self) -> None:
         """Extend the lease and store progress; cancel the attempt if the lease was lost."""
-        fraction, note = self._job.take_progress() if self._job is not None else (None, None)
+        job = self._job
+        fraction, note = job.take_progress() if job is not None else (None, None)
         now, lease_s = self.resources.now(), self.resources.timing.lease_s
-        is_kept = await self.resources.queue.extend(
-            self.lease, lease_s=lease_s, now=now, progress=fraction, note=note
-        )
+        try:
+            is_kept = await self.resources.queue.extend(
+                self.lease, lease_s=lease_s, now=now, progress=fraction, note=note
+            )
+        except Exception:
+            if job is not None:
+                job.return_progress(fraction, note)
+            raise
         self.until = now + lease_s
         if not is_kept and self._running is not None:
             self._running.cancel()
@@ -238,7 +245,7 @@ class Attempt:
     async def _make_and_store(self, registered: Registered) -> None:
         """Submit, or resume the job of an earlier attempt; fetch, check and store the result."""
         sent_at = self.lease.sent_at
-        self._job = job = AttemptJob(
+        self._job = AttemptJob(
             lease=self.lease,
             endpoint=registered.endpoint,
             resources=self.resources,
@@ -246,6 +253,10 @@ class Attempt:
             is_marked=sent_at is not None,
             handle=self.lease.handle,
         )
+        with notify_of_waits(self._job.note_wait):
+            await self._make(registered, self._job)
+
+    async def _make(self, registered: Registered, job: AttemptJob) -> None:
         submitted = self.lease.handle or await self._submit(registered, job)
         delivery = Delivery(self.resources, self.lease)
         if isinstance(submitted, Handle):
@@ -265,7 +276,7 @@ class Attempt:
             await self._mark_submit(job)
         try:
             with recorded() as sent:
-                async with asyncio.timeout(registered.endpoint.timeout_s):
+                async with asyncio.timeout(registered.endpoint.timeout_s) as job.limit:
                     submitted = await upstream.call(
                         upstream.provider.submit, self.lease.request, job
                     )
@@ -275,6 +286,8 @@ class Attempt:
                 raise
             # The plugin saved a handle before it failed: poll the job, do not submit again.
             return job.handle
+        finally:
+            job.limit = None
         return await _save_handle(submitted, job) if isinstance(submitted, Handle) else submitted
 
     async def _mark_submit(self, job: AttemptJob) -> None:

@@ -1,11 +1,12 @@
 """The `Job` that is passed to a provider."""
 
+import asyncio
 from collections.abc import Mapping
 
 import attrs
 
 from gateway.contracts import Lease
-from gateway.domain import Endpoint, Handle
+from gateway.domain import OWN_NOTE, WAITS_FOR_MEMORY, Endpoint, Handle
 from gateway.errors import SubmitUncertain
 from gateway.tasks.resources import Resources
 
@@ -37,6 +38,12 @@ class AttemptJob:
     # Progress that is not stored yet.
     unwritten_fraction: float | None = None
     unwritten_note: str | None = None
+    # The submit's timeout, which stands still while a call waits for memory.
+    limit: asyncio.Timeout | None = None
+    # Sandboxed calls that wait for memory now, the note that they hide, and the seconds left then.
+    _waits: int = attrs.field(default=0, init=False)
+    _note: str = attrs.field(default="", init=False)
+    _left_s: float = attrs.field(default=0.0, init=False)
     task_id: str = attrs.field(init=False)
     # 1 to 4.
     attempt: int = attrs.field(init=False)
@@ -55,7 +62,28 @@ class AttemptJob:
             # In this order NaN becomes 0.
             self.unwritten_fraction = float(min(1.0, max(0.0, fraction)))
         if isinstance(note, str) and note:
-            self.unwritten_note = note[:_MAX_NOTE_CHARS].encode(errors="replace").decode()
+            shown = note.lstrip(OWN_NOTE)[:_MAX_NOTE_CHARS]
+            self._note = shown.encode(errors="replace").decode()
+            if not self._waits:
+                self.unwritten_note = self._note
+
+    def note_wait(self, more: int) -> None:
+        """Show that the task waits for this machine's memory, or its last note again.
+
+        `more` is 1 for another call that waits, -1 for one that no longer does.
+        """
+        waited, self._waits = self._waits, self._waits + more
+        if bool(waited) == bool(self._waits):
+            return
+        self.unwritten_note = WAITS_FOR_MEMORY if self._waits else self._note
+        if self.limit is None or self.limit.expired():
+            return
+        now = asyncio.get_running_loop().time()
+        if self._waits:
+            self._left_s = (self.limit.when() or now) - now
+            self.limit.reschedule(None)
+        else:
+            self.limit.reschedule(now + self._left_s)
 
     @property
     def has_unwritten_progress(self) -> bool:
@@ -67,6 +95,13 @@ class AttemptJob:
         taken = (self.unwritten_fraction, self.unwritten_note)
         self.unwritten_fraction = self.unwritten_note = None
         return taken
+
+    def return_progress(self, fraction: float | None, note: str | None) -> None:
+        """Keep what could not be stored, unless there is newer progress."""
+        if self.unwritten_fraction is None:
+            self.unwritten_fraction = fraction
+        if self.unwritten_note is None:
+            self.unwritten_note = note
 
     async def save(self, handle: Handle) -> None:
         """Store a handle; raises `LeaseLost` and `WriteFailed`.

@@ -93,6 +93,7 @@ def task(
         "details": task.details,
         "refund": _write_refund(task.refund, refund_words),
         **({"model": task.made_model} if task.made_model else {}),
+        **({"waitsFor": "memory"} if task.waits_for_memory else {}),
         **(held if task.status is TaskStatus.HELD else {}),
     }
 

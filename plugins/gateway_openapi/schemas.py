@@ -84,6 +84,10 @@ def task_schema() -> dict[str, Any]:
                 "description": "The model that makes it, if the endpoint has a fallback.",
             },
             "progress": number | {"description": "From 0 to 1."},
+            "waitsFor": {
+                "const": "memory",
+                "description": "Only while the gateway's machine has no memory free for the task.",
+            },
             "attempt": {"type": "integer"},
             "maxAttempts": {"type": "integer"},
             "pollAfterSeconds": number,

@@ -15,12 +15,19 @@ import attrs
 
 from gateway import GenerationRequest, Job, Output, Result, Traits, Transient
 from gateway.sandbox.child import boot
+from gateway.sandbox.memory_budget import SHARED
+from gateway.sandbox.memory_reservation import Reservation
 from gateway_sandbox_image.sizes import MEDIA_TYPES, size_of
 
 # The largest picture takes 5 s of one ordinary core.
 TIMEOUT_S = 60.0
 # The gateway's own process has a higher priority.
 _NICENESS = 10
+# The memory of a process, measured: without a picture, per pixel of a drawn one, and for the
+# largest picture to restyle.
+_PROCESS_BYTES = 60_000_000
+_BYTES_PER_PIXEL = 11
+_RESTYLED_BYTES = 180_000_000
 # The child's arguments: the gateway's process id, the boot script, and the import path with this
 # folder first. The boot script announces the packages, so that the child runs nothing of the
 # gateway but its confinement.
@@ -40,10 +47,6 @@ runpy.run_module("studio", run_name="__main__")
 _KEPT_VARIABLES = ("LD_LIBRARY_PATH", "SYSTEMROOT")
 
 
-def _slots() -> asyncio.Semaphore:
-    return asyncio.Semaphore(os.cpu_count() or 1)
-
-
 @attrs.define
 class Renderer:
     """Draws pictures from the words of a prompt, and restyles the buyer's, without AI."""
@@ -52,7 +55,6 @@ class Renderer:
     traits: ClassVar[Traits] = Traits(idempotent_submit=True)
     name: str = "sandbox"
     timeout_s: float = TIMEOUT_S
-    _free: asyncio.Semaphore = attrs.field(factory=_slots, init=False)
 
     async def submit(self, request: GenerationRequest, job: Job) -> Result:
         """Draw the prompt, or restyle the buyer's picture.
@@ -62,21 +64,36 @@ class Renderer:
         output_format = request.output_format or "png"
         order = {"prompt": request.prompt, "output_format": output_format}
         if request.attachment is not None:
-            data = await self._draw({**order, "restyle": True}, job, request.attachment.data)
+            data = await self._draw(
+                {**order, "restyle": True}, job, _RESTYLED_BYTES, request.attachment.data
+            )
             return Result(outputs=(Output(data=data, media_type=MEDIA_TYPES[output_format]),))
         size = size_of(request.aspect_ratio or "1:1", request.resolution or "1K")
         sides = {"width": size.width_1k, "height": size.height_1k}
         scales = {"scale": size.scale, "enlarge": size.enlarge}
         output = Output(
-            data=await self._draw({**order, **sides, **scales}, job),
+            data=await self._draw(
+                {**order, **sides, **scales}, job, size.width * size.height * _BYTES_PER_PIXEL
+            ),
             media_type=MEDIA_TYPES[output_format],
             width=size.width,
             height=size.height,
         )
         return Result(outputs=(output,))
 
-    async def _draw(self, order: Mapping[str, object], job: Job, picture: bytes = b"") -> bytes:
-        async with self._free:
+    async def _draw(
+        self, order: Mapping[str, object], job: Job, picture_bytes: int, picture: bytes = b""
+    ) -> bytes:
+        """Draw once this machine has the memory, which is `picture_bytes` and the program's own."""
+        needed_bytes = _PROCESS_BYTES + picture_bytes
+        reservation = Reservation(
+            need_bytes=needed_bytes,
+            most_bytes=needed_bytes,
+            is_paid=True,
+            group=self,
+            at_once=os.cpu_count() or 1,
+        )
+        async with SHARED.held(reservation):
             await job.progress(0.1)
             data = await draw(order, picture, timeout_s=self.timeout_s)
         await job.progress(0.95)

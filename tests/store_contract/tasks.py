@@ -7,7 +7,7 @@ import json
 import attrs
 import pytest
 
-from gateway.domain import Attachment, GenerationRequest, PaymentState, TaskStatus
+from gateway.domain import WAITS_FOR_MEMORY, Attachment, GenerationRequest, PaymentState, TaskStatus
 from gateway.store import SqlStore
 from gateway.store.sql import Connection
 from gateway_testing.facts import (
@@ -102,6 +102,17 @@ class WorkingContract(JobsContract):
         assert await store.queue.extend(lease, lease_s=120, now=NOW, progress=None)
         assert await store.queue.lease(1, lease_s=60, now=NOW + 119) == []
         assert (await known(store, lease.task_id)).progress == 0.5
+
+    async def test_only_a_running_attempt_waits_for_memory(self, store: SqlStore) -> None:
+        lease = await leased(store)
+        note = {"now": NOW, "progress": None, "note": WAITS_FOR_MEMORY}
+        assert await store.queue.extend(lease, lease_s=60, **note)
+        assert (await known(store, lease.task_id)).waits_for_memory
+        (again,) = await store.queue.lease(1, lease_s=60, now=NOW + 60)
+        assert not (await known(store, lease.task_id)).waits_for_memory
+        assert await store.queue.extend(again, lease_s=60, **note)
+        assert await store.queue.complete(again, RESULT, expires_at=NOW + 99, now=NOW)
+        assert not (await known(store, lease.task_id)).waits_for_memory
 
     async def test_at_a_start_every_leased_task_is_due(self, store: SqlStore) -> None:
         lease = await leased(store)

@@ -7,6 +7,7 @@ import signal
 from pathlib import Path
 
 from gateway.sandbox.child import seccomp
+from gateway.sandbox.child.machine import find_budget_bytes, find_memory_bytes
 from gateway.sandbox.child.prctl import drop_capabilities, hide_memory, prctl
 from gateway.sandbox.limits import PAID_NICE
 
@@ -17,17 +18,25 @@ _GRACE_S = 2
 
 # linux/prctl.h
 _PR_SET_PDEATHSIG = 1
-_CGROUP_MEMORY = Path("/sys/fs/cgroup/memory.max")
 _OOM_SCORE = Path("/proc/self/oom_score_adj")
 
 
 def memory_bytes(most: int) -> int:
-    """Return a child's address space limit: half of the machine's memory, within bounds."""
-    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    # A group without a limit has the text "max".
-    with contextlib.suppress(OSError, ValueError):
-        machine = min(machine, int(_CGROUP_MEMORY.read_text()))
-    return min(most, max(_MIN_MEMORY_BYTES, machine // 2))
+    """Return a child's address space limit: at most the machine's memory, within bounds.
+
+    Address space is more than the memory in use. See `address_space` for a tighter limit.
+    """
+    return min(most, max(_MIN_MEMORY_BYTES, find_memory_bytes()))
+
+
+def address_space(most: int, own_bytes: int, resident_bytes: int) -> int:
+    """Return the limit of a child whose warmed process has this address space and memory.
+
+    The child adds no more memory than this machine has for it. So it fails before the kernel has to
+    kill a process, also while the gateway is too busy to watch.
+    """
+    free_bytes = find_budget_bytes() - resident_bytes
+    return min(memory_bytes(most), max(_MIN_MEMORY_BYTES, own_bytes + free_bytes))
 
 
 def die_with_parent(parent: int) -> None:

@@ -6,23 +6,29 @@ import functools
 import gc
 import importlib
 import os
+import resource
 import select
 import signal
 import socket
+import sys
 import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import attrs
 
 from gateway.sandbox.child import confinement
+from gateway.sandbox.child.machine import find_memory_bytes
 from gateway.sandbox.child.prctl import hide_memory
 from gateway.sandbox.child.work import (
+    BEGIN,
     END,
     EXIT_OUT_OF_MEMORY,
     LOAD,
+    LOADED,
     UNPAID,
     Function,
     pack,
@@ -49,6 +55,9 @@ _STARVED_S = 10.0
 # Then the machine is to blame, not the function.
 _SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EIO)
 _MAX_PROBLEM_CHARS = 300
+_STATM = Path("/proc/self/statm")
+# getrusage(2) counts the resident memory in kilobytes, on macOS in bytes.
+_RSS_UNIT = 1 if sys.platform == "darwin" else 1024
 _EXITS = {0: End.DONE, EXIT_OUT_OF_MEMORY: End.OUT_OF_MEMORY}
 
 
@@ -99,9 +108,10 @@ class _Child:
         options = os.WEXITED | os.WNOHANG | os.WNOWAIT
         return os.waitid(os.P_PID, self.pid, options) is not None
 
-    def report(self, status: int, cpu_s: float) -> None:
+    def report(self, status: int, used: resource.struct_rusage) -> None:
         """Report to the gateway how the child ended, unless the gateway has hung up."""
-        _report(self.conversation, self._end_of(status, cpu_s), cpu_s)
+        cpu_s, peak_bytes = used.ru_utime + used.ru_stime, used.ru_maxrss * _RSS_UNIT
+        _report(self.conversation, self._end_of(status, cpu_s), cpu_s, peak_bytes)
 
     def _end_of(self, status: int, cpu_s: float) -> End:
         if self.late_end is not None:
@@ -114,12 +124,52 @@ class _Child:
         return _EXITS.get(os.WEXITSTATUS(status), End.CRASHED)
 
 
-def _report(conversation: socket.socket, end: End, cpu_s: float, detail: str = "") -> None:
+@attrs.frozen
+class Loaded:
+    """Memory, address space and CPU time of this process once it has loaded."""
+
+    # Without the pages of files.
+    own_bytes: int = 0
+    all_bytes: int = 0
+    address_bytes: int = 0
+    cpu_s: float = attrs.field(factory=time.process_time)
+
+    @classmethod
+    def read(cls) -> "Loaded":
+        """Return the present sizes; zeros on other systems than Linux."""
+        try:
+            address, resident, shared, *_ = map(int, _STATM.read_bytes().split())
+        except (OSError, ValueError):
+            return cls()
+        page_bytes = os.sysconf("SC_PAGE_SIZE")
+        return cls((resident - shared) * page_bytes, resident * page_bytes, address * page_bytes)
+
+    def send(self, conversation: socket.socket, descriptors: Sequence[int] = ()) -> None:
+        """Send the first frame of a conversation."""
+        sizes = LOADED.pack(self.own_bytes, self.all_bytes, self.cpu_s)
+        socket.send_fds(conversation, [pack(BEGIN, sizes)], descriptors)
+
+    def send_own(self, conversation: socket.socket) -> None:
+        """Send that of a child, whose memory the gateway can then read, if there is /proc."""
+        with contextlib.ExitStack() as files:
+            shown = []
+            with contextlib.suppress(OSError):
+                shown.append(files.enter_context(_STATM.open("rb")).fileno())
+            self.send(conversation, shown)
+
+
+def _report(
+    conversation: socket.socket,
+    end: End,
+    cpu_s: float = 0.0,
+    peak_bytes: int = 0,
+    detail: str = "",
+) -> None:
     """Send the last frame of a conversation, and close it. A detail is its third line."""
     with contextlib.suppress(OSError), conversation:
         # A gateway that does not read must not block the fork server.
         conversation.settimeout(0)
-        lines = [end, f"{cpu_s:.3f}", *([detail] if detail else [])]
+        lines = [end, f"{cpu_s:.3f} {peak_bytes}", *([detail] if detail else [])]
         conversation.send(pack(END, "\n".join(lines).encode(errors="replace")))
 
 
@@ -134,6 +184,8 @@ class ForkServer:
     limits: SandboxLimits
     # Why the function could not be loaded; empty: it was.
     problem: str = ""
+    # It hardly changes later.
+    loaded: Loaded = attrs.field(factory=Loaded.read)
     _unpaid: SandboxLimits = attrs.field(init=False)
     # By the file descriptor of the conversation.
     _children: dict[int, _Child] = attrs.field(factory=dict, init=False)
@@ -183,7 +235,10 @@ class ForkServer:
             conversation = socket.socket(fileno=descriptor)
             if self.problem or message == LOAD:
                 end = End.NOT_LOADED if self.problem else End.DONE
-                _report(conversation, end, 0.0, self.problem)
+                if message == LOAD:
+                    with contextlib.suppress(OSError):
+                        self.loaded.send(conversation)
+                _report(conversation, end, detail=self.problem)
                 continue
             server_pid = os.getpid()
             limits = self._unpaid if message == UNPAID else self.limits
@@ -191,7 +246,7 @@ class ForkServer:
                 pid = os.fork()
             except OSError:
                 # The machine is short of processes or memory. The other children go on.
-                _report(conversation, End.NOT_STARTED, 0.0)
+                _report(conversation, End.NOT_STARTED)
                 continue
             if pid == 0:
                 self._become_child(conversation, server_pid, limits)
@@ -211,10 +266,13 @@ class ForkServer:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             os.setpgid(0, 0)
             confinement.die_with_parent(server_pid)
+            self.loaded.send_own(conversation)
             os.dup2(conversation.fileno(), _CONVERSATION)
             os.closerange(_CONVERSATION + 1, _MAX_DESCRIPTOR)
             confinement.confine(
-                memory=confinement.memory_bytes(limits.memory_bytes),
+                memory=confinement.address_space(
+                    limits.memory_bytes, self.loaded.address_bytes, self.loaded.all_bytes
+                ),
                 cpu_s=limits.cpu_s,
                 open_files=0,
                 nice=limits.nice,
@@ -236,7 +294,7 @@ class ForkServer:
                 _, status, used = os.wait4(child.pid, 0)
                 self._poller.unregister(fd)
                 del self._children[fd]
-                child.report(status, used.ru_utime + used.ru_stime)
+                child.report(status, used)
 
 
 def _wake_on_child_end() -> socket.socket:
@@ -261,6 +319,8 @@ def start(order: Mapping[str, Any]) -> None:
     # Keep the loaded memory shared with the children.
     gc.freeze()
     limits = SandboxLimits(**order["limits"])
+    # Children get the result.
+    find_memory_bytes()
     ForkServer(
         control=control,
         gateway_pid=gateway_pid,

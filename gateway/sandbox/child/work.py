@@ -12,6 +12,9 @@ from gateway.sandbox.errors import SandboxRefusal
 
 # A tag and the payload's size in bytes.
 HEAD = struct.Struct("!cI")
+# The warmed process's memory in bytes: without the pages of files, and all of it; and the seconds
+# of CPU time that it took to load.
+LOADED = struct.Struct("!QQd")
 
 # From the gateway to the warmed process, with the descriptor of a conversation.
 PAID, UNPAID = b"P", b"U"
@@ -22,6 +25,10 @@ LOAD = b"L"
 CALL = b"C"
 BYTES = b"B"
 TEXT = b"T"
+# From the child to the gateway, before it reads the call: `LOADED`, with the descriptor of a file
+# in /proc that shows the child's memory. A gateway may not open it, because the child is hidden
+# from others. Only this frame is trusted: what comes after the call may be of an exploited child.
+BEGIN = b"S"
 # From the child to the gateway: one of these, or nothing if the child died. ANSWER has the number
 # of parts in place of a size, and one frame per part follows. FAULT is an unexpected exception: its
 # type and location.
@@ -29,11 +36,12 @@ ANSWER = b"A"
 REFUSAL = b"R"
 FAULT = b"F"
 # From the warmed process to the gateway, as the last frame: an `errors.End` and, on the next line,
-# the child's CPU time in seconds.
+# the child's CPU time in seconds and the most memory that it had, with the warmed process's.
 END = b"E"
 
 EXIT_OUT_OF_MEMORY = 3
 _PIECE_BYTES = 1 << 20
+_JOINED_BYTES = 1 << 16
 
 Function = Callable[..., bytes | Sequence[bytes]]
 
@@ -47,8 +55,12 @@ def serve(function: Function, descriptor: int) -> None:
     """Serve the call on a descriptor, then exit."""
     with socket.socket(fileno=descriptor) as conversation:
         try:
-            for part in _call_function(function, conversation):
-                conversation.sendall(part)
+            frames = _call_function(function, conversation)
+            if sum(map(len, frames)) <= _JOINED_BYTES:
+                # The gateway wakes up once.
+                frames = [b"".join(frames)]
+            for frame in frames:
+                conversation.sendall(frame)
         except MemoryError:
             os._exit(EXIT_OUT_OF_MEMORY)
     os._exit(0)

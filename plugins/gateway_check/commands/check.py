@@ -33,6 +33,7 @@ from gateway.plugins.manager import PluginManager
 from gateway.plugins.unknown_settings import find_ignored
 from gateway.running.rate_limits import make_limits
 from gateway.sandbox import Sandbox, SandboxEnded, SandboxLost
+from gateway.sandbox.child.machine import find_budget_bytes
 from gateway.settings import Settings, check_openers, load_settings, variable
 from gateway.settings.page_values import make_readable
 from gateway.store.data_folder import enter_data, open_store
@@ -152,6 +153,7 @@ async def _check_all(settings: Settings) -> list[Row]:
             await make_row("prices", lambda: check_prices(settings)),
             await make_row("models", lambda: check_models(settings)),
             await make_row("sandbox", _check_sandbox),
+            await make_row("memory", lambda: _check_memory(settings)),
             *await _check_providers(settings),
             *[
                 await make_row(f"rpc {place}", partial(_check_rpc, settings, url))
@@ -268,6 +270,16 @@ async def _check_sandbox() -> str:
     finally:
         sandbox.close()
     return _CONFINED if confinement == b"filtered" else Note(_LIMITED_ONLY)
+
+
+async def _check_memory(settings: Settings) -> str:
+    """Report the memory that all these processes share."""
+    own_mb, found_mb = settings.sandbox_memory_mb, find_budget_bytes() / 10**6
+    by = variable("sandbox_memory_mb") if own_mb else "this machine's memory"
+    shared = f"{own_mb or found_mb:,.0f} MB for all processes that read files, by {by}"
+    if own_mb > found_mb:
+        return Note(f"{shared}; this machine has {found_mb:,.0f} MB for them")
+    return shared
 
 
 async def _check_providers(settings: Settings) -> list[Row]:

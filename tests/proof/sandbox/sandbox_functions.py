@@ -185,3 +185,24 @@ def leave_a_child_behind() -> bytes:
         time.sleep(600)
         os._exit(0)
     return str(pid).encode()
+
+
+def hold_memory(megabytes: str) -> bytes:
+    """Hold memory for two seconds; return when it began and ended, by a clock of the machine."""
+    began = time.monotonic()
+    held = b"x" * (int(megabytes) * 10**6)
+    time.sleep(2)
+    return f"{began} {time.monotonic() + 0 * len(held)}".encode()
+
+
+def take_addresses(count: str) -> bytes:
+    """Take address space, but no memory."""
+    return b"taken" if bytes(int(count)) else b""
+
+
+def end_with(report: str) -> bytes:
+    """End with a forged report, as an exploited child can."""
+    if report:
+        os.write(3, work.pack(work.END, report.encode()))
+        os._exit(0)
+    return b"done"

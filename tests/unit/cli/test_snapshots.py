@@ -298,6 +298,7 @@ def run(tmp_path, monkeypatch):
     monkeypatch.setattr(check, "Web3Chain", StillChain)
     monkeypatch.setattr(session, "Web3Chain", StillChain)
     monkeypatch.setattr(check, "_check_sandbox", _confined)
+    monkeypatch.setattr(check, "find_budget_bytes", lambda: 723_000_000)
     # The keystore's key derivation takes a second.
     monkeypatch.setattr(keys, "encrypt_key", lambda *_: "{}")
 

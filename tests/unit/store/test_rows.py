@@ -129,7 +129,10 @@ def _structured(db, task_id) -> Task:
         authorization=rows.load(signed, Authorization) if signed is not None else None,
     )
     return Task(
-        **_named(task, Task, "status", "result", "outputs_gone", "payment", "refund"),
+        **_named(
+            task, Task, "status", "result", "outputs_gone", "payment", "refund", "waits_for_memory"
+        ),
+        waits_for_memory=task["status"] == "processing" and task["note"] == "waits for memory",
         status=TaskStatus(task["status"]),
         result=rows.load(result, StoredResult) if result is not None else None,
         outputs_gone=bool(task["outputs_gone"]),
