@@ -10,6 +10,7 @@ import msgspec
 from gateway.domain import (
     MAX_ATTEMPTS,
     Flow,
+    Payment,
     PaymentState,
     Refund,
     StoredOutput,
@@ -63,11 +64,10 @@ def task(
     `links` has a link for each output; it is empty after the outputs are deleted. `refund_words`
     is the state of the refund in words.
     """
-    status, state = _STATUS.get(task.status, str(task.status)), task.payment.state
     held = {"decidedBy": _write_time(task.payment.decided_by)}
     return {
         "taskId": task.id,
-        "status": status,
+        "status": _STATUS.get(task.status, str(task.status)),
         "done": task.is_done,
         "slug": task.slug,
         "capability": task.capability,
@@ -79,14 +79,7 @@ def task(
         "startedAt": _write_time(task.started_at),
         "completedAt": _write_time(task.completed_at),
         "expiresAt": _write_time(task.expires_at),
-        "payment": {
-            "flow": task.payment.method or str(task.payment.flow),
-            # The field `refund` has the states after settlement.
-            "state": str(state if state in _BEFORE_SETTLEMENT else PaymentState.SETTLED),
-            "amount": number(task.payment.paid_units or task.payment.price_units),
-            "network": network,
-            "transaction": task.payment.paid_tx if task.payment.method is None else None,
-        },
+        "payment": _write_payment(task.payment, network),
         "result": _write_result(task, links),
         "error": task.error,
         "code": task.code,
@@ -95,6 +88,18 @@ def task(
         **({"model": task.made_model} if task.made_model else {}),
         **({"waitsFor": "memory"} if task.waits_for_memory else {}),
         **(held if task.status is TaskStatus.HELD else {}),
+    }
+
+
+def _write_payment(payment: Payment, network: str) -> dict[str, Any]:
+    is_before = payment.state in _BEFORE_SETTLEMENT
+    return {
+        "flow": payment.method or str(payment.flow),
+        # The field `refund` has the states after settlement.
+        "state": str(payment.state if is_before else PaymentState.SETTLED),
+        "amount": number(payment.paid_units or payment.price_units),
+        "network": network,
+        "transaction": payment.paid_tx if payment.method is None else None,
     }
 
 

@@ -97,17 +97,21 @@ def task_schema() -> dict[str, Any]:
             "payment": _payment_schema(),
             "result": _result_schema(),
             **dict.fromkeys(("error", "code", "details"), text),
-            "refund": {
-                "type": ["object", "null"],
-                "properties": {
-                    "state": {"type": "string"},
-                    "amount": {"type": "number", "description": "USDC."},
-                    "transaction": text,
-                    "message": {"type": "string", "description": "The state for people."},
-                },
-            },
+            "refund": _refund_schema(),
         },
         "required": ["taskId", "status", "done", "payment", "result", "error", "refund"],
+    }
+
+
+def _refund_schema() -> dict[str, Any]:
+    return {
+        "type": ["object", "null"],
+        "properties": {
+            "state": {"type": "string"},
+            "amount": {"type": "number", "description": "USDC."},
+            "transaction": {"type": ["string", "null"]},
+            "message": {"type": "string", "description": "The state for people."},
+        },
     }
 
 

@@ -32,32 +32,25 @@ from gateway.plugins.installed import find_sections
 from gateway.plugins.manager import PluginManager
 from gateway.plugins.unknown_settings import find_ignored
 from gateway.running.rate_limits import make_limits
-from gateway.sandbox import Sandbox, SandboxEnded, SandboxLost
-from gateway.sandbox.child.machine import find_budget_bytes
 from gateway.settings import Settings, check_openers, load_settings, variable
 from gateway.settings.page_values import make_readable
 from gateway.store.data_folder import enter_data, open_store
 from gateway.store.disk import read_disk
 from gateway.store.page_settings import with_page_settings
 from gateway.web.server.serve import run_of
+from gateway_check import sandboxes
 from gateway_check.catalog import silence_logs
 from gateway_check.database import existing_parent, find_checks, read_database
 from gateway_check.listing import check_listed, find_listing, listing_option, validator_option
 from gateway_check.live import evidence_option, live_option, run_live, yes_option
 from gateway_check.pace import check_pace
 from gateway_check.prices import check_models, check_prices
-from gateway_check.rows import Note, Result, Row, make_row
+from gateway_check.rows import Result, Row, make_row
 from gateway_check.rpc import check_rpc
 from gateway_operator.alarms.channels import make_carriers
 from gateway_operator.checklist import make_checklist
 from gateway_operator.desk.wording import counted
 from gateway_operator.tables import print_rows
-
-_CONFINED = "files are parsed in child processes with resource limits and a seccomp filter"
-_LIMITED_ONLY = (
-    "files are parsed in child processes with resource limits only: the seccomp filter needs Linux "
-    "on x86-64 or aarch64"
-)
 
 
 @click.command()
@@ -152,8 +145,8 @@ async def _check_all(settings: Settings) -> list[Row]:
             await make_row("plugins", lambda: _check_plugins(settings, chain)),
             await make_row("prices", lambda: check_prices(settings)),
             await make_row("models", lambda: check_models(settings)),
-            await make_row("sandbox", _check_sandbox),
-            await make_row("memory", lambda: _check_memory(settings)),
+            await make_row("sandbox", sandboxes.check_confinement),
+            await make_row("memory", lambda: sandboxes.check_memory(settings)),
             *await _check_providers(settings),
             *[
                 await make_row(f"rpc {place}", partial(_check_rpc, settings, url))
@@ -258,28 +251,6 @@ async def _check_plugins(settings: Settings, chain: Web3Chain) -> str:
     if not len(catalog):
         raise ValueError("nothing is on sale; `gateway endpoints` lists what could be")
     return f"{counted(len(catalog), 'endpoint')} on sale"
-
-
-async def _check_sandbox() -> str:
-    """Report how a child process that parses untrusted files is confined."""
-    sandbox = Sandbox(function="gateway.sandbox.child.seccomp:report")
-    try:
-        confinement = await sandbox.call()
-    except (SandboxEnded, SandboxLost) as error:
-        raise ValueError(f"files cannot be parsed: {error}") from None
-    finally:
-        sandbox.close()
-    return _CONFINED if confinement == b"filtered" else Note(_LIMITED_ONLY)
-
-
-async def _check_memory(settings: Settings) -> str:
-    """Report the memory that all these processes share."""
-    own_mb, found_mb = settings.sandbox_memory_mb, find_budget_bytes() / 10**6
-    by = variable("sandbox_memory_mb") if own_mb else "this machine's memory"
-    shared = f"{own_mb or found_mb:,.0f} MB for all processes that read files, by {by}"
-    if own_mb > found_mb:
-        return Note(f"{shared}; this machine has {found_mb:,.0f} MB for them")
-    return shared
 
 
 async def _check_providers(settings: Settings) -> list[Row]:

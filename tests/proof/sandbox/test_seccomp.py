@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gateway.sandbox.child import prctl, seccomp, system_calls
-from gateway_check.commands import check
+from gateway_check import sandboxes
 from gateway_check.rows import make_row
 from tests.proof.process.gateway_process import Gateway
 
@@ -141,10 +141,10 @@ def test_a_processor_without_numbers_is_left_to_the_limits(monkeypatch):
 
 @pytest.mark.skipif(platform.system() != "Linux", reason="a filter that only Linux has")
 async def test_the_check_says_how_files_are_read(monkeypatch):
-    row = await make_row("sandbox", check._check_sandbox)
-    assert (row.ok, row.found) == (True, check._CONFINED)
+    row = await make_row("sandbox", sandboxes.check_confinement)
+    assert (row.ok, row.found) == (True, sandboxes._CONFINED)
     monkeypatch.setattr("sys.executable", "/bin/false")
-    row = await make_row("sandbox", check._check_sandbox)
+    row = await make_row("sandbox", sandboxes.check_confinement)
     assert (row.ok, "could not be started" in row.found) == (False, True)
 
 
@@ -159,8 +159,8 @@ async def test_the_check_says_where_the_kernel_refuses_the_filter(monkeypatch):
         def close(self):
             pass
 
-    monkeypatch.setattr(check, "Sandbox", Unfiltered)
-    row = await make_row("sandbox", check._check_sandbox)
+    monkeypatch.setattr(sandboxes, "Sandbox", Unfiltered)
+    row = await make_row("sandbox", sandboxes.check_confinement)
     assert row.ok
     assert "resource limits only" in row.found
 

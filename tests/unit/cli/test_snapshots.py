@@ -1,8 +1,6 @@
 """Each command's output, compared with `snapshots/<command>.txt`.
 
-A changed sentence changes its snapshot. To rewrite them all, before reading the diff:
-
-    UPDATE_SNAPSHOTS=1 .venv/bin/python -m pytest tests/unit/cli/test_snapshots.py
+`UPDATE_SNAPSHOTS=1 python -m pytest tests/unit/cli/test_snapshots.py` rewrites all; read the diff.
 """
 
 import asyncio
@@ -26,6 +24,7 @@ from gateway.domain import Block, Log, Receipt
 from gateway.domain.eip3009 import TRANSFER_TOPIC
 from gateway.store import SqliteStore
 from gateway.version import VERSION
+from gateway_check import sandboxes
 from gateway_check.commands import check
 from gateway_operator.commands import session
 from gateway_testing.facts import NOW, WALLET, leased
@@ -288,7 +287,7 @@ class StillChain:
 
 
 async def _confined():
-    return check._CONFINED
+    return sandboxes._CONFINED
 
 
 @pytest.fixture
@@ -297,8 +296,8 @@ def run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(check, "Web3Chain", StillChain)
     monkeypatch.setattr(session, "Web3Chain", StillChain)
-    monkeypatch.setattr(check, "_check_sandbox", _confined)
-    monkeypatch.setattr(check, "find_budget_bytes", lambda: 723_000_000)
+    monkeypatch.setattr(sandboxes, "check_confinement", _confined)
+    monkeypatch.setattr(sandboxes, "find_budget_bytes", lambda: 723_000_000)
     # The keystore's key derivation takes a second.
     monkeypatch.setattr(keys, "encrypt_key", lambda *_: "{}")
 
