@@ -47,7 +47,8 @@ async def said(gateway) -> tuple[str, int, str]:
     selling = (await answer.get_json())["selling"]
     assert (await get(gateway, "/.well-known/agent-manifest.json"))["selling"] == selling
     shop = await (await gateway.client.get("/")).get_data(as_text=True)
-    assert ("Try it for" in shop) == (selling == "everything")
+    assert ("Try it for" in shop) == (selling != "nothing")
+    assert ("By transfer only" in shop) == (selling == "transfers")
     unpaid = await buy(gateway, None)
     offers = decoded(unpaid.headers["PAYMENT-REQUIRED"])["accepts"]
     assert unpaid.status_code == 402
