@@ -5,7 +5,7 @@ from typing import Literal
 
 import attrs
 
-from gateway.domain import Endpoint, GenerationRequest, Handle
+from gateway.domain import Endpoint, GenerationRequest, Handle, show_note
 
 # A row of `gateway check`: its name, and a check that returns a sentence or raises an error.
 CheckRow = tuple[str, Callable[[], Awaitable[str]]]
@@ -67,8 +67,8 @@ class JobRecord:
     handle: Handle | None
     # When the last submit began (Unix seconds). None without one, or if repeating it is safe.
     sent_at: float | None
-    # The provider's note on its progress.
-    note: str | None
+    # The note on its progress, the provider's or the gateway's.
+    note: str | None = attrs.field(converter=show_note)
     # 10⁻⁶ US dollars, and their source: `told`, `set` or `table`.
     cost_micros: int | None
     cost_source: str | None = None

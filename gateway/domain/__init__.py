@@ -72,6 +72,7 @@ from gateway.domain.records import (
     Task,
     TaskStatus,
     Transfer,
+    show_note,
 )
 from gateway.domain.units import (
     KILOCHARACTERS,

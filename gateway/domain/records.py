@@ -159,6 +159,11 @@ OWN_NOTE = "\x1e"
 WAITS_FOR_MEMORY = f"{OWN_NOTE}waits for memory"
 
 
+def show_note(note: str | None) -> str | None:
+    """Return a stored note as the operator reads it."""
+    return None if note is None else note.removeprefix(OWN_NOTE)
+
+
 class TaskStatus(enum.StrEnum):
     """State of a task. The API shows `held` as queued and `dropped` as failed."""
 

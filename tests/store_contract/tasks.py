@@ -108,6 +108,8 @@ class WorkingContract(JobsContract):
         note = {"now": NOW, "progress": None, "note": WAITS_FOR_MEMORY}
         assert await store.queue.extend(lease, lease_s=60, **note)
         assert (await known(store, lease.task_id)).waits_for_memory
+        jobs = await store.jobs_of([lease.task_id])
+        assert jobs[lease.task_id].note == "waits for memory"
         (again,) = await store.queue.lease(1, lease_s=60, now=NOW + 60)
         assert not (await known(store, lease.task_id)).waits_for_memory
         assert await store.queue.extend(again, lease_s=60, **note)

@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 
 from gateway.contracts.store import AttemptRecord
-from gateway.domain import StoredOutput
+from gateway.domain import StoredOutput, show_note
 from gateway.store.rows import SOLD, attempts_of, outputs_of
 from gateway.store.sql import Connection, Row
 from gateway_operator.audit_log import ActionRecord
@@ -51,7 +51,7 @@ class OwnFacts:
     progress: float | None
 
     # The provider's note on its progress.
-    note: str | None
+    note: str | None = attrs.field(converter=show_note)
     started_at: float | None
 
     # Of the last attempt: when it began, and on which node.

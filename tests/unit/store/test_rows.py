@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from gateway.contracts import NewTask
 from gateway.domain import (
+    WAITS_FOR_MEMORY,
     Attachment,
     Authorization,
     Decision,
@@ -132,7 +133,7 @@ def _structured(db, task_id) -> Task:
         **_named(
             task, Task, "status", "result", "outputs_gone", "payment", "refund", "waits_for_memory"
         ),
-        waits_for_memory=task["status"] == "processing" and task["note"] == "waits for memory",
+        waits_for_memory=task["status"] == "processing" and task["note"] == WAITS_FOR_MEMORY,
         status=TaskStatus(task["status"]),
         result=rows.load(result, StoredResult) if result is not None else None,
         outputs_gone=bool(task["outputs_gone"]),
