@@ -1,6 +1,6 @@
 // The form: its fields as a request's body, the file with a preview, what is missing.
 import { find, h } from "./common";
-import { page } from "./page";
+import { page, type Sample } from "./page";
 
 export interface Request {
   body: Record<string, string>;
@@ -92,16 +92,16 @@ function enhanceFile(changed: () => void): void {
 
 /** Return what makes a sample that this endpoint takes, if there is one. */
 function findSample(): (() => Promise<File>) | null {
-  const address = page.samplePicture;
-  if (address) return () => samplePicture(address);
+  const sample = page.sample;
+  if (sample) return () => fetchSample(sample);
   const ending = [".html", ".csv", ".txt"].find((one) => page.extensions.includes(one));
   return ending ? () => Promise.resolve(sampleFile(ending)) : null;
 }
 
-async function samplePicture(address: string): Promise<File> {
-  const answer = await fetch(address);
+async function fetchSample({ url, name, type }: Sample): Promise<File> {
+  const answer = await fetch(url);
   if (!answer.ok) throw new Error(`The answer is ${answer.status}.`);
-  return new File([await answer.blob()], "sample.webp", { type: "image/webp" });
+  return new File([await answer.blob()], name, { type });
 }
 
 function sampleFile(ending: string): File {
@@ -131,6 +131,10 @@ async function preview(file: File | null): Promise<void> {
     const picture = h("img", { src: source, alt: `Preview of ${file.name}`, class: "chosen" });
     picture.addEventListener("load", () => URL.revokeObjectURL(source));
     place.append(picture);
+  } else if (file.type.startsWith("audio/")) {
+    const source = URL.createObjectURL(file);
+    const player = h("audio", { src: source, controls: "" , "aria-label": `Preview of ${file.name}` });
+    place.append(player);
   } else if (TEXTS.includes(extension(file.name))) {
     place.append(h("pre", { class: "excerpt" }, await file.slice(0, PREVIEW_CHARS).text()));
   }
@@ -147,6 +151,11 @@ export function fields(): Record<string, string> {
     if (field.value) body[field.name] = field.value;
   if (chosen) body.fileName = chosen.name;
   return body;
+}
+
+/** Return the chosen file if it is a picture. */
+export function picture(): File | null {
+  return chosen?.type.startsWith("image/") ? chosen : null;
 }
 
 /** Return the request; throws a sentence about the first thing that is missing. */

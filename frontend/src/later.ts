@@ -1,5 +1,5 @@
 // What a purchase needs once it has a price: one chunk, loaded while the price is asked.
 export { noWallet, otherWays, resumeTransfer } from "./anywallet";
-export { facts } from "./result";
+export { facts, receipt } from "./result";
 export { address, faucet, playWarning } from "./reviewparts";
 export { showEnd, showProgress, steps } from "./track";

@@ -11,6 +11,12 @@ export interface Network {
   explorer: string | null;
 }
 
+export interface Sample {
+  url: string;
+  name: string;
+  type: string;
+}
+
 export interface Page {
   /** Empty on a page about no endpoint. */
   slug: string;
@@ -36,8 +42,8 @@ export interface Page {
   extensions: string[];
   /** What a sentence calls the file: a document or a picture. */
   fileNoun: string;
-  /** The address of a picture for a visitor who has none at hand. */
-  samplePicture: string | null;
+  /** A file for a visitor who has none at hand. */
+  sample: Sample | null;
 }
 
 export const page: Page = JSON.parse(document.getElementById("page")?.textContent ?? "{}");

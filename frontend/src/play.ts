@@ -296,7 +296,7 @@ async function track(started: Started): Promise<void> {
     const again = button("Buy another", startAgain, "primary");
     again.id = "again";
     const open = h("a", { href: `/task/${task.taskId}`, class: "button" }, "Open its own page");
-    await later.showEnd(task, show, h("p", { class: "tools" }, again, open));
+    await later.showEnd(task, show, h("p", { class: "tools" }, again, open), later.receipt(task), form.picture());
   } catch (error) {
     if (error instanceof Refusal && error.status === 404)
       ended(`The gateway does not know this task any more. Ask its operator about the transaction ${started.transaction || "by your account"}.`);

@@ -6,6 +6,8 @@ import { page, short } from "./page";
 
 // Beyond this, laying a document out would hold the page for seconds.
 const MOST_RENDERED_CHARS = 200_000;
+// A difference of two ratios, as a logarithm.
+const SAME_SHAPE = 0.02;
 const PAID: Record<string, string> = {
   reserved: "not settled yet",
   settling: "not settled yet",
@@ -16,15 +18,16 @@ const EXPIRED = "The gateway kept this result as long as it promised, and has de
 const REFUND_PAUSES_S = [...Array<number>(20).fill(3), ...Array<number>(40).fill(15)];
 const LAST_PAUSE_S = 120;
 
-/** Return the elements of a result. */
-export async function showOutputs(task: Task): Promise<HTMLElement[]> {
+/** Return the elements of a result; `sent` is the buyer's picture, if this page still has it. */
+export async function showOutputs(task: Task, sent: File | null = null): Promise<HTMLElement[]> {
   const outputs = task.result?.outputs ?? [];
   const text = task.result?.text;
-  const parts = outputs.filter((one) => one.url && one.mimeType.startsWith("image/")).map(picture);
+  const pictures = outputs.filter((one) => one.url && one.mimeType.startsWith("image/"));
+  const parts = pictures.map((one) => picture(one, pictures.length === 1 ? sent : null));
   parts.push(...outputs.filter((one) => one.url && /^(audio|video)\//.test(one.mimeType)).map(player));
   const file = outputs.at(-1);
   if (text !== null && text !== undefined)
-    parts.push(file?.mimeType === "application/json" ? json(text, file) : await markdown(text, outputs));
+    parts.push(file && file.mimeType !== "text/markdown" ? plain(text, file) : await markdown(text, outputs));
   else if (!parts.length && file?.url) parts.push(h("p", { class: "tools" }, file.mimeType, download(file)));
   else if (outputs.length && !outputs.some((one) => one.url)) parts.push(h("p", { class: "message" }, EXPIRED));
   return parts;
@@ -35,16 +38,38 @@ function reach(url: string): string {
   return url.startsWith(`${page.baseUrl}/`) ? url.slice(page.baseUrl.length) : url;
 }
 
-function picture(output: Output): HTMLElement {
+function picture(output: Output, sent: File | null): HTMLElement {
   const source = reach(output.url!);
   const alt = "The picture that you bought";
   const size = `${output.width} × ${output.height}, ${Math.ceil(output.bytes / 1000)} KB`;
-  return h(
+  const bought = h("img", { src: source, alt, width: String(output.width), height: String(output.height) });
+  const figure = h(
     "figure",
     { class: "stage bought" },
-    h("img", { src: source, alt, width: String(output.width), height: String(output.height) }),
+    bought,
     h("figcaption", {}, size, h("a", { href: source, download: "", class: "button" }, "Download")),
   );
+  if (sent) compare(bought, sent);
+  return figure;
+}
+
+/** Lay the picture that was sent over the one that was bought, with a slider between them. */
+function compare(bought: HTMLImageElement, sent: File): void {
+  const source = URL.createObjectURL(sent);
+  const before = h("img", { src: source, alt: "The picture that you sent", class: "before" });
+  before.addEventListener("load", () => {
+    URL.revokeObjectURL(source);
+    const ratio = Number(bought.getAttribute("width")) / Number(bought.getAttribute("height"));
+    // One of another shape would not lie on it.
+    if (Math.abs(Math.log(before.naturalWidth / before.naturalHeight / ratio)) > SAME_SHAPE) return;
+    const pair = h("div", { class: "pair" });
+    pair.style.setProperty("--ratio", String(ratio));
+    const label = "How much of the picture that you sent is shown";
+    const slider = h("input", { type: "range", min: "0", max: "100", value: "50", "aria-label": label });
+    slider.addEventListener("input", () => pair.style.setProperty("--before", `${slider.value}%`));
+    bought.replaceWith(pair);
+    pair.append(bought, before, h("span", {}, "Before"), h("span", {}, "After"), slider);
+  });
 }
 
 function player(output: Output): HTMLElement {
@@ -58,8 +83,10 @@ function player(output: Output): HTMLElement {
   );
 }
 
-function json(text: string, file: Output): HTMLElement {
-  const tools = h("p", { class: "tools" }, copyButton(() => text, "Copy JSON"), download(file));
+/** Show JSON, or a text that is no Markdown, such as subtitles. */
+function plain(text: string, file: Output): HTMLElement {
+  const name = file.mimeType === "application/json" ? "JSON" : "text";
+  const tools = h("p", { class: "tools" }, copyButton(() => text, `Copy ${name}`), download(file));
   return h("div", { class: "document" }, tools, h("pre", { class: "text", tabindex: "0" }, text));
 }
 

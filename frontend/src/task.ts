@@ -30,7 +30,7 @@ async function open(): Promise<void> {
     const task = begun.done ? begun : await showProgress(statusUrl, show, notify);
     kept.note(task);
     const again = h("a", { href: `/play/${task.slug}`, class: "button" }, "Buy another");
-    await showEnd(task, show, h("p", { class: "tools" }, page.wallet ? again : null), false);
+    await showEnd(task, show, h("p", { class: "tools" }, page.wallet ? again : null));
     describe(task);
   } catch (error) {
     const isGone = error instanceof Refusal && error.status === 404;

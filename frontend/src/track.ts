@@ -3,7 +3,7 @@ import { follow, type Notify, type Task } from "./api";
 import { type Child, h } from "./common";
 import * as kept from "./kept";
 import { page } from "./page";
-import { receipt, showOutputs } from "./result";
+import { showOutputs } from "./result";
 
 /** Shows one state, with its number and title, in place of the one before. */
 export type Show = (number: string, title: string, ...children: Child[]) => void;
@@ -34,10 +34,9 @@ export async function showProgress(statusUrl: string, show: Show, notify: Notify
   return follow(statusUrl, told, notify);
 }
 
-/** Show how a task ended, with its receipt, if it is wanted here, and `tools` below. */
-export async function showEnd(task: Task, show: Show, tools: HTMLElement, hasReceipt = true): Promise<void> {
-  const slip = hasReceipt ? receipt(task) : null;
-  if (task.status === "completed") return show("✓", "Yours", ...(await showOutputs(task)), slip, tools);
+/** Show how a task ended, with `slip`, its receipt, and `tools` below; `sent` as in `showOutputs`. */
+export async function showEnd(task: Task, show: Show, tools: HTMLElement, slip?: HTMLElement, sent?: File | null): Promise<void> {
+  if (task.status === "completed") return show("✓", "Yours", ...(await showOutputs(task, sent)), slip, tools);
   const why = `${task.error ?? "The generation failed."} ${page.reasons[task.details ?? ""] ?? ""}`.trim();
   show("!", "It did not work", h("p", { class: "message bad", role: "alert" }, why), slip, contact(task), tools);
 }

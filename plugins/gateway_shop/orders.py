@@ -4,7 +4,6 @@ import io
 
 from gateway.domain import (
     DOCUMENT_FILE,
-    PICTURE_FILE,
     Attachment,
     Choice,
     Endpoint,
@@ -13,9 +12,10 @@ from gateway.domain import (
 from gateway.domain.description import sample_file
 from gateway.errors import SettingsError
 from gateway.web.routes.files import Assets, static_folder
+from gateway_shop import sample_files
+from gateway_shop.sample_files import SampleFile
 
 _WIDE = ("4:3", "3:2", "16:9")
-_PICTURE = "sandbox.webp"
 _FORMATS = {".webp": "WEBP", ".jpg": "JPEG", ".jpeg": "JPEG", ".png": "PNG"}
 _REPORT = """# Quarterly Report
 
@@ -60,30 +60,36 @@ def _find_prompt(endpoint: Endpoint, turn: int) -> str:
 
 def _find_file(endpoint: Endpoint) -> Attachment:
     endings = endpoint.file_extensions
-    if PICTURE_FILE in endpoint.file_kinds:
-        ending = next((one for one in _FORMATS if one in endings), "")
-        if ending:
-            return Attachment(name=f"lake{ending}", data=_draw_lake(ending))
-    elif ".pdf" in endings:
+    sample = sample_files.choose(endpoint)
+    if sample is not None and (ending := _find_ending(sample, endings)):
+        return Attachment(name=f"sample{ending}", data=_convert(sample, ending))
+    if ".pdf" in endings:
         # Slow to import.
         from gateway_demo.sample import sample_pdf  # noqa: PLC0415
 
         return Attachment(name="report.pdf", data=sample_pdf())
-    elif text := next((one for one in (".md", ".txt") if one in endings), ""):
+    if text := next((one for one in (".md", ".txt") if one in endings), ""):
         return Attachment(name=f"report{text}", data=_REPORT.encode())
-    elif DOCUMENT_FILE not in endpoint.file_kinds and (sample := sample_file(endpoint)):
-        return Attachment(name=sample[0], data=sample[1])
+    if DOCUMENT_FILE not in endpoint.file_kinds and (own := sample_file(endpoint)):
+        return Attachment(name=own[0], data=own[1])
     raise SettingsError(f"{endpoint.slug} takes no PDF, picture or text, and we have nothing else.")
 
 
-def _draw_lake(ending: str) -> bytes:
-    """Return the picture of the pages' own editing sample in a format."""
+def _find_ending(sample: SampleFile, endings: tuple[str, ...]) -> str:
+    """Return the extension in which an endpoint takes a sample, or an empty text."""
+    own = sample.ending
+    known = (own, *_FORMATS) if own in _FORMATS else (own,)
+    return next((one for one in known if one in endings), "")
+
+
+def _convert(sample: SampleFile, ending: str) -> bytes:
+    """Return a sample, a picture also in another format."""
+    assets = Assets(static_folder() / "web")
+    built = assets[assets.url(sample.asset).removeprefix(assets.prefix)].data
+    if ending == sample.ending:
+        return built
     from PIL import Image  # noqa: PLC0415 - slow to import
 
-    assets = Assets(static_folder() / "web")
-    built = assets[assets.url(_PICTURE).removeprefix(assets.prefix)].data
-    if ending == ".webp":
-        return built
     file = io.BytesIO()
     with Image.open(io.BytesIO(built)) as picture:
         picture.convert("RGB").save(file, _FORMATS[ending])

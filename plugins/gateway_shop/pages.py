@@ -16,11 +16,10 @@ from gateway.version import VERSION
 from gateway.web.routes.files import Assets, static_folder
 from gateway_bucket.settings import bucket_of
 from gateway_shop import offers as shop_offers
-from gateway_shop import purchase_code
+from gateway_shop import purchase_code, sample_files
 from gateway_shop.brand import Brand
 from gateway_shop.settings import play_key_of, shop_settings_of
 
-_PICTURE_TO_EDIT = "sandbox.webp"
 _NETWORKS = {"base": "Base", "base-sepolia": "Base Sepolia"}
 _EXPLORERS = {8453: "https://basescan.org", 84532: "https://sepolia.basescan.org"}
 
@@ -156,7 +155,7 @@ def _describe_purchase(gateway: Gateway, assets: Assets, endpoint: Endpoint) -> 
         "required": list(endpoint.required_fields),
         "extensions": list(endpoint.file_extensions),
         "fileNoun": shop_offers.name_file(endpoint),
-        "samplePicture": _choose_picture(endpoint, assets),
+        "sample": _describe_sample(endpoint, assets),
     }
 
 
@@ -176,10 +175,12 @@ def _deploys_wallets(settings: Settings) -> bool:
     return settings.deployments_per_day > 0 and bool(factories & known)
 
 
-def _choose_picture(endpoint: Endpoint, assets: Assets) -> str | None:
-    """Return the URL of a sample picture for visitors without one of their own."""
-    takes_webp = endpoint.edits_pictures and ".webp" in endpoint.file_extensions
-    return assets.url(_PICTURE_TO_EDIT) if takes_webp else None
+def _describe_sample(endpoint: Endpoint, assets: Assets) -> dict[str, str] | None:
+    """Return a file for visitors without one of their own; None if we have none."""
+    found = sample_files.choose(endpoint)
+    if found is None or found.ending not in endpoint.file_extensions:
+        return None
+    return {"url": assets.url(found.asset), "name": found.asset, "type": found.media_type}
 
 
 def _origin(address: str) -> str:

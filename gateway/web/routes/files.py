@@ -33,6 +33,7 @@ _MEDIA_TYPES = {
     ".svg": "image/svg+xml",
     ".txt": "text/plain; charset=utf-8",
     ".webp": "image/webp",
+    ".ogg": "audio/ogg",
 }
 # Pictures are compressed already.
 _COMPRESSED = (".css", ".js", ".svg", ".txt")

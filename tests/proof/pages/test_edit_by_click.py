@@ -26,11 +26,13 @@ def test_the_sample_picture_is_shown_edited_and_shown_again(shop, browser):
     assert browser.until("document.querySelector('#preview img')?.naturalWidth") == 896
     # Large enough to be recognised, and not a thumbnail.
     assert browser.find("#preview img").size["width"] > 200
-    assert "sample.webp" in browser.text("#preview")
+    assert "sandbox.webp" in browser.text("#preview")
     browser.click("#ideas button")
     assert "0.03 play USDC" in buy(browser)
     assert browser.until("document.querySelector('.bought img')?.naturalWidth") > 850
     assert shop.payments_of(shop.purse) == [*before, EDIT_PRICE]
+    # It is framed, so that it has another shape than the one that was sent.
+    assert browser.run("return document.querySelector('.pair')") is None
     assert browser.complaints() == []
 
 
