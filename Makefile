@@ -12,7 +12,7 @@ JOBS ?= $(shell expr 2 '*' $(CORES))
 export PYTHONDONTWRITEBYTECODE =
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: install lock demo quick test collect test-profile test-slow long-proofs proof check bench format docs site frontend clean
+.PHONY: install models lock demo quick test collect test-profile test-slow long-proofs proof check bench format docs site frontend clean
 .PHONY: bench-documents bench-peers bench-paid bench-nodes bench-smoke
 .PHONY: image-check check-workflows vendors newest oldest
 .PHONY: sim mutants crash races faults clients fuzz chaos chaos-upgrade test-postgres
@@ -43,7 +43,28 @@ $(VENV)/.demo: LIST := deploy/demo.txt
 $(VENV)/.demo: pyproject.toml deploy/demo.txt
 	$(INSTALL)
 
-# Writes the nine lock files again. A version stays while it still fits;
+# Builds generation-gateway-models from its sources (models/README.md) and installs it; the rest of
+# the extra `models` is in constraints.txt.
+MODELS_VENV := $(VENV)-models
+models: install $(VENV)/.models
+
+$(MODELS_VENV)/.installed: models/build.txt
+	$(PYTHON) -m venv --clear $(MODELS_VENV)
+	$(BIN)/uv pip install --python $(MODELS_VENV)/bin/python $(LOCKED) --requirement $< || \
+		$(MODELS_VENV)/bin/python -m pip install $(LOCKED) --requirement $<
+	touch $@
+
+MODELS_SOURCES := $(shell find models -name .downloads -prune -o -name weights -prune -o \
+	-type f -not -name '*.pyc' -print)
+$(VENV)/.models: $(MODELS_SOURCES) $(MODELS_VENV)/.installed
+	$(MODELS_VENV)/bin/python -m models.build
+	rm -rf build/models
+	$(BIN)/uv build --quiet --wheel --no-build-isolation --python $(MODELS_VENV)/bin/python \
+		--out-dir build/models models
+	$(BIN)/uv pip install --python $(BIN)/python --quiet --no-deps --reinstall build/models/*.whl
+	touch $@
+
+# Writes the ten lock files again. A version stays while it still fits;
 # `make lock UPGRADE=--upgrade` takes the newest of everything.
 LOCK := $(BIN)/uv pip compile --quiet $(UPGRADE) --custom-compile-command 'make lock' \
 	--universal --python-version 3.11 --fork-strategy fewest --generate-hashes --no-emit-index-url
@@ -53,7 +74,8 @@ IMAGE := --extra alarms --extra facilitator --extra fast --extra mcp --extra pas
 	--extra postgres --extra redis
 
 lock: install
-	$(LOCK) --all-extras pyproject.toml --output-file constraints.txt
+	$(LOCK) --all-extras --no-emit-package generation-gateway-models pyproject.toml \
+		--output-file constraints.txt
 	$(LOCK) --constraint constraints.txt $(IMAGE) pyproject.toml \
 		--output-file deploy/image.txt
 	$(LOCK) --constraint constraints.txt $(IMAGE) --extra ocr \
@@ -63,6 +85,7 @@ lock: install
 	$(LOCK) --constraint constraints.txt --group image-build --output-file deploy/image-build.txt
 	$(LOCK) --constraint constraints.txt --extra testing --group vendors pyproject.toml \
 		--output-file tests/vendors/constraints.txt
+	$(LOCK) --constraint constraints.txt --group models-build --output-file models/build.txt
 	$(LOCK) --constraint constraints.txt --group site --output-file docs/site.txt
 	$(LOCK) --no-deps --group docling-serve --output-file tests/vendors/docling_serve.txt
 
@@ -83,8 +106,10 @@ quick: install
 		--ignore=tests/unit/store/test_sqlite_store.py --ignore=tests/unit/cli/test_snapshots.py
 
 # Every test but those of PostgreSQL and those marked `full`: each proof has its short form, and of
-# each long table of cases a quarter is played (tests/short_form.py).
+# each long table of cases a quarter is played (tests/short_form.py). Without the downloads that
+# `make models` needs, the tests of real models skip.
 test: install
+	-$(MAKE) models
 	$(PYTEST) -q -n $(JOBS) --dist loadgroup -m "not full" tests --ignore=tests/gateway/postgres \
 		--ignore=tests/vendors
 
@@ -272,4 +297,4 @@ frontend/node_modules/.installed: frontend/package.json frontend/package-lock.js
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(WORKFLOWS_VENV) $(VENDORS_VENV) $(SITE_VENV) $(PEERS) frontend/node_modules dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) $(MODELS_VENV) $(WORKFLOWS_VENV) $(VENDORS_VENV) $(SITE_VENV) $(PEERS) frontend/node_modules dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

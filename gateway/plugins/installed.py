@@ -53,6 +53,7 @@ BUNDLED = (
     "gateway_llamaparse",
     "gateway_azure_documents",
     "gateway_media",
+    "gateway_pictures",
     *OPTIONAL_PARTS,
 )
 # Their command tables.

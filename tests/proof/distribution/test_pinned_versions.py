@@ -24,6 +24,8 @@ PYTHONS = ("3.11.0", "3.12.0", "3.13.0", "3.14.0")
 BACKPORTS = {"async-timeout", "backports-tarfile", "importlib-metadata", "lazy-importer", "zipp"}
 # vyper with its dependencies, and coincurve, which is optional for eth_keys.
 WITHOUT_WHEELS = {"asttokens", "coincurve", "immutables", "lark", "vyper", "wheel"}
+# Built from this repository by `make models`; it depends on nothing.
+OURS = {PROJECT["name"], "generation-gateway-models"}
 LISTS = {
     "constraints.txt": [f"{PROJECT['name']}[{','.join(EXTRAS)}]"],
     "deploy/image.txt": [f"{PROJECT['name']}[alarms,facilitator,fast,mcp,passkeys,postgres,redis]"],
@@ -67,15 +69,18 @@ class Pin:
 
 def pins(name: str) -> list[Pin]:
     text = (ROOT / name).read_text("utf-8").replace("\\\n", " ")
-    lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
+    stripped = (line.strip() for line in text.splitlines())
+    lines = [line for line in stripped if line and not line.startswith("#")]
     split = [line.split("--hash=") for line in lines]
     return [Pin(Requirement(first), frozenset(map(str.strip, rest))) for first, *rest in split]
 
 
 def asked_by(name: str) -> list[Requirement]:
     """Return the dependencies of a distribution; ours as in pyproject.toml."""
-    if name != PROJECT["name"]:
+    if name not in OURS:
         return [Requirement(line) for line in importlib.metadata.requires(name) or ()]
+    if name != PROJECT["name"]:
+        return []
     mine = [Requirement(line) for line in PROJECT["dependencies"]]
     for extra, lines in EXTRAS.items():
         for line in lines:
@@ -99,7 +104,7 @@ def needed(lines: list[str]) -> list[Requirement]:
                 for one in asked_by(name)
                 if one.marker is None or one.marker.evaluate({"extra": extra})
             ]
-    return [one for one in found if canonicalize_name(one.name) != PROJECT["name"]]
+    return [one for one in found if canonicalize_name(one.name) not in OURS]
 
 
 @pytest.mark.parametrize("python", PYTHONS)

@@ -1,0 +1,1 @@
+"""Converters of weights: each module has `convert(*sources: bytes) -> bytes`."""
