@@ -1,6 +1,6 @@
 // The form: its fields as a request's body, the file with a preview, what is missing.
 import { find, h } from "./common";
-import { page, type Sample } from "./page";
+import { page } from "./page";
 
 export interface Request {
   body: Record<string, string>;
@@ -98,10 +98,11 @@ function findSample(): (() => Promise<File>) | null {
   return ending ? () => Promise.resolve(sampleFile(ending)) : null;
 }
 
-async function fetchSample({ url, name, type }: Sample): Promise<File> {
-  const answer = await fetch(url);
+async function fetchSample(address: string): Promise<File> {
+  const answer = await fetch(address);
   if (!answer.ok) throw new Error(`The answer is ${answer.status}.`);
-  return new File([await answer.blob()], name, { type });
+  const content = await answer.blob();
+  return new File([content], `sample${extension(address)}`, { type: content.type });
 }
 
 function sampleFile(ending: string): File {
@@ -132,9 +133,7 @@ async function preview(file: File | null): Promise<void> {
     picture.addEventListener("load", () => URL.revokeObjectURL(source));
     place.append(picture);
   } else if (file.type.startsWith("audio/")) {
-    const source = URL.createObjectURL(file);
-    const player = h("audio", { src: source, controls: "" , "aria-label": `Preview of ${file.name}` });
-    place.append(player);
+    place.append(h("audio", { src: URL.createObjectURL(file), controls: "" }));
   } else if (TEXTS.includes(extension(file.name))) {
     place.append(h("pre", { class: "excerpt" }, await file.slice(0, PREVIEW_CHARS).text()));
   }

@@ -11,12 +11,6 @@ export interface Network {
   explorer: string | null;
 }
 
-export interface Sample {
-  url: string;
-  name: string;
-  type: string;
-}
-
 export interface Page {
   /** Empty on a page about no endpoint. */
   slug: string;
@@ -42,8 +36,8 @@ export interface Page {
   extensions: string[];
   /** What a sentence calls the file: a document or a picture. */
   fileNoun: string;
-  /** A file for a visitor who has none at hand. */
-  sample: Sample | null;
+  /** The address of a file for a visitor who has none at hand. */
+  sample: string | null;
 }
 
 export const page: Page = JSON.parse(document.getElementById("page")?.textContent ?? "{}");

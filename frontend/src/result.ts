@@ -63,12 +63,11 @@ function compare(bought: HTMLImageElement, sent: File): void {
     // One of another shape would not lie on it.
     if (Math.abs(Math.log(before.naturalWidth / before.naturalHeight / ratio)) > SAME_SHAPE) return;
     const pair = h("div", { class: "pair" });
-    pair.style.setProperty("--ratio", String(ratio));
     const label = "How much of the picture that you sent is shown";
     const slider = h("input", { type: "range", min: "0", max: "100", value: "50", "aria-label": label });
     slider.addEventListener("input", () => pair.style.setProperty("--before", `${slider.value}%`));
-    bought.replaceWith(pair);
-    pair.append(bought, before, h("span", {}, "Before"), h("span", {}, "After"), slider);
+    bought.replaceWith(pair, slider);
+    pair.append(bought, before);
   });
 }
 

@@ -155,7 +155,7 @@ def _describe_purchase(gateway: Gateway, assets: Assets, endpoint: Endpoint) -> 
         "required": list(endpoint.required_fields),
         "extensions": list(endpoint.file_extensions),
         "fileNoun": shop_offers.name_file(endpoint),
-        "sample": _describe_sample(endpoint, assets),
+        "sample": _choose_sample(endpoint, assets),
     }
 
 
@@ -175,12 +175,12 @@ def _deploys_wallets(settings: Settings) -> bool:
     return settings.deployments_per_day > 0 and bool(factories & known)
 
 
-def _describe_sample(endpoint: Endpoint, assets: Assets) -> dict[str, str] | None:
-    """Return a file for visitors without one of their own; None if we have none."""
+def _choose_sample(endpoint: Endpoint, assets: Assets) -> str | None:
+    """Return the URL of a file for visitors without one of their own; None if we have none."""
     found = sample_files.choose(endpoint)
     if found is None or found.ending not in endpoint.file_extensions:
         return None
-    return {"url": assets.url(found.asset), "name": found.asset, "type": found.media_type}
+    return assets.url(found.asset)
 
 
 def _origin(address: str) -> str:

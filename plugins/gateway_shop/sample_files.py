@@ -10,7 +10,6 @@ class SampleFile:
     """A built asset that serves as a buyer's file."""
 
     asset: str
-    media_type: str
 
     @property
     def ending(self) -> str:
@@ -19,9 +18,9 @@ class SampleFile:
 
 
 # A drawing to edit, a photograph with one clear subject, and a spoken sentence.
-_LAKE = SampleFile("sandbox.webp", "image/webp")
-_PHOTOGRAPH = SampleFile("photo.webp", "image/webp")
-_SPEECH = SampleFile("speech.ogg", "audio/ogg")
+_LAKE = SampleFile("sandbox.webp")
+_PHOTOGRAPH = SampleFile("photo.webp")
+_SPEECH = SampleFile("speech.ogg")
 
 
 def choose(endpoint: Endpoint) -> SampleFile | None:

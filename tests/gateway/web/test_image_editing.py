@@ -230,7 +230,7 @@ async def test_its_page_asks_for_a_picture_and_offers_one_to_try(studio):
     assert 'accept=".png,.jpg,.webp"' in page
     facts = json.loads(page.split('id="page">')[1].split("</script>")[0])
     assert facts["fileNoun"] == "picture"
-    sample = await studio.client.get(facts["samplePicture"])
+    sample = await studio.client.get(facts["sample"])
     assert sample.mimetype == "image/webp"
     data = base64.b64encode(await sample.get_data()).decode()
     assert (await ask(studio, body(fileBase64=data, name="sample.webp"))).status_code == 402

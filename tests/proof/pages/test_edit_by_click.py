@@ -26,7 +26,7 @@ def test_the_sample_picture_is_shown_edited_and_shown_again(shop, browser):
     assert browser.until("document.querySelector('#preview img')?.naturalWidth") == 896
     # Large enough to be recognised, and not a thumbnail.
     assert browser.find("#preview img").size["width"] > 200
-    assert "sandbox.webp" in browser.text("#preview")
+    assert "sample.webp" in browser.text("#preview")
     browser.click("#ideas button")
     assert "0.03 play USDC" in buy(browser)
     assert browser.until("document.querySelector('.bought img')?.naturalWidth") > 850
