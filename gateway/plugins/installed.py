@@ -54,6 +54,7 @@ BUNDLED = (
     "gateway_azure_documents",
     "gateway_media",
     "gateway_pictures",
+    "gateway_speech",
     *OPTIONAL_PARTS,
 )
 # Their command tables.

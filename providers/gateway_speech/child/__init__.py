@@ -1,0 +1,1 @@
+"""The code that runs in the sandboxed processes; it imports only `gateway.sandbox`."""
