@@ -1,4 +1,4 @@
-"""The guided demo: a chain, a gateway and four purchases, shown on a terminal.
+"""The guided demo: a chain, a gateway and purchases, shown on a terminal.
 
 The chain itself is in `gateway_demo.chain`.
 """

@@ -1,4 +1,4 @@
-"""The guided demo: an embedded chain, a gateway on it, and four purchases with play money."""
+"""The guided demo: an embedded chain, a gateway on it, and purchases with play money."""
 
 import signal
 import tempfile
@@ -84,7 +84,8 @@ def _prepare(port: int, rpc_port: int, output: Path, folder: Path) -> Place:
 
 def _introduce(screen: Screen, place: Place) -> None:
     screen.part("Generation Gateway", VERSION)
-    screen.print("Four purchases over HTTP, with real signatures.")
+    count = "Eight" if find_spec("generation_gateway_models") else "Four"
+    screen.print(f"{count} purchases over HTTP, with real signatures.")
     screen.print(_PLAY_MONEY, style=NOTABLE)
     screen.print(f"Shop page, once the gateway runs: {place.base_url}/")
     ignored = ignored_settings()

@@ -57,6 +57,8 @@ class Place:
             "admin_password": self.password,
             "data_dir": str(self.folder / "data"),
             "sandbox": "true",
+            # The tour's purchases come within a minute, and the visitor's follow.
+            "limit_x402": "60/60s",
             "webhooks": "local",
             "play_key": self.purse_key,
         }

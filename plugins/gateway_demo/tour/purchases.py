@@ -68,7 +68,7 @@ class Buyer:
             "output_format": self.picture_format,
         }
         with self.screen.step("Request with the picture, sign, repeat") as step:
-            status_url = self._buy_at_once(step, EDIT_SLUG, body, f'"{CHANGE}"')
+            status_url = self.buy_at_once(step, EDIT_SLUG, body, f'"{CHANGE}"')
         self._fetch_picture("edited", status_url)
 
     def extract_data(self) -> None:
@@ -77,13 +77,13 @@ class Buyer:
         properties: Any = SCHEMA["properties"]
         asked = f"a JSON Schema of {', '.join(properties)}"
         with self.screen.step("Request with a JSON Schema, sign, repeat") as step:
-            status_url = self._buy_at_once(step, DATA_SLUG, body, asked)
-        with self._follow_task("data", status_url) as (step, task):
+            status_url = self.buy_at_once(step, DATA_SLUG, body, asked)
+        with self.follow_task("data", status_url) as (step, task):
             data = self.client.download(task["result"]["outputs"][0])
-            step.fact("saved", str(self._save("document.json", data)), NOTABLE)
+            step.fact("saved", str(self.save("document.json", data)), NOTABLE)
         self.screen.excerpt(data.decode())
 
-    def _buy_at_once(self, step: Step, slug: str, body: Any, prompt: str) -> str:
+    def buy_at_once(self, step: Step, slug: str, body: Any, prompt: str) -> str:
         """Make both requests in one step; return the task's URL."""
         path = f"/api/x402/{slug}"
         refusal = self.client.post(path, body, expect=HTTPStatus.PAYMENT_REQUIRED)
@@ -108,17 +108,20 @@ class Buyer:
 
     def _fetch_picture(self, name: str, status_url: str) -> bytes:
         """Wait for a picture, save it, and return its bytes."""
-        with self._follow_task("picture", status_url) as (step, task):
+        with self.follow_task("picture", status_url) as (step, task):
             output = task["result"]["outputs"][0]
             picture = self.client.download(output)
-            saved = self._save(f"{name}.{self.picture_format}", picture)
+            saved = self.save(f"{name}.{self.picture_format}", picture)
             step.fact("saved", str(saved), NOTABLE)
             size = f"{output['width']} x {output['height']}"
             step.fact("", f"{size}, {output['bytes'] / 1000:,.0f} kB, SHA-256 verified")
         return picture
 
-    def buy_document(self) -> None:
-        """Find the wallet, transfer the price, send the transaction's hash (spec §4.2)."""
+    def buy_document(self) -> str:
+        """Find the wallet, transfer the price, send the transaction's hash (spec §4.2).
+
+        Return the document's Markdown.
+        """
         with self.screen.step("Look up wallet and price in the manifest") as step:
             manifest = self.client.manifest()
             wallet = manifest["identity"]["walletAddress"]
@@ -134,11 +137,12 @@ class Buyer:
             answer = self._send_document(tx_hash)
             step.fact("POST", "/api/proxy-generate")
             step.fact("answer", f"200 OK: {answer['paidAmount']} USDC paid", DONE)
-        with self._follow_task("document", answer["statusUrl"]) as (step, task):
+        with self.follow_task("document", answer["statusUrl"]) as (step, task):
             markdown = self.client.download(task["result"]["outputs"][0])
-            step.fact("saved", str(self._save("document.md", markdown)), NOTABLE)
-            step.fact("from", str(self._save("document.pdf", sample_pdf())))
+            step.fact("saved", str(self.save("document.md", markdown)), NOTABLE)
+            step.fact("from", str(self.save("document.pdf", sample_pdf())))
         self.screen.excerpt(markdown.decode())
+        return markdown.decode()
 
     def _send_document(self, tx_hash: str) -> dict[str, Any]:
         body = {"slug": DOCUMENT_SLUG, "txHash": tx_hash, **_file_fields()}
@@ -147,7 +151,7 @@ class Buyer:
         return read
 
     @contextmanager
-    def _follow_task(self, what: str, status_url: str) -> Iterator[tuple[Step, dict[str, Any]]]:
+    def follow_task(self, what: str, status_url: str) -> Iterator[tuple[Step, dict[str, Any]]]:
         """Show a step that follows a task, and yield the completed task."""
         seen: list[str] = []
 
@@ -166,7 +170,8 @@ class Buyer:
             step.fact("states", " → ".join(seen))
             yield step, task
 
-    def _save(self, name: str, content: bytes) -> Path:
+    def save(self, name: str, content: bytes) -> Path:
+        """Write a bought file to the output folder, and return its path."""
         path = self.output / name
         path.write_bytes(content)
         return path

@@ -1,4 +1,4 @@
-"""The tour: wait for chain and gateway, hand out play money, buy four things, show balances."""
+"""The tour: wait for chain and gateway, hand out play money, buy, show balances."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -6,6 +6,7 @@ from typing import Self
 
 import attrs
 
+from gateway_demo.tour import models
 from gateway_demo.tour.client import Client, open_session
 from gateway_demo.tour.place import Place
 from gateway_demo.tour.processes import Child
@@ -13,6 +14,9 @@ from gateway_demo.tour.purchases import Buyer, dollars, ether
 from gateway_demo.tour.screen import Screen, Step
 from gateway_demo.tour.wallet import CHAIN_ID, ONE_ETH, USDC, Rpc, Wallet
 
+_LEFT_OUT = (
+    "Left out: cut-outs, enlargements and speech by real models. To add them: make models demo"
+)
 # 100 and 10 play USDC.
 _BUYER_UNITS, _REFUND_UNITS = 100_000_000, 10_000_000
 
@@ -90,9 +94,29 @@ class Tour:
         self.screen.part("The same picture, edited", "a prompt and a file in one request")
         self.buyer.edit_picture(picture)
         self.screen.part("A document, by direct transfer", "the transaction's hash is the proof")
-        self.buyer.buy_document()
+        markdown = self.buyer.buy_document()
         self.screen.part("The same document, as data", "a JSON Schema selects the fields")
         self.buyer.extract_data()
+        if self._sells_models():
+            self._buy_from_models(markdown)
+        else:
+            self.screen.print(_LEFT_OUT)
+
+    def _sells_models(self) -> bool:
+        offers = self.client.manifest()["availableEndpoints"]
+        return {offer["slug"] for offer in offers} >= models.SLUGS
+
+    def _buy_from_models(self, markdown: str) -> None:
+        """Buy a cut-out, an enlargement, speech and its transcript."""
+        buyer = models.ModelBuyer(self.buyer)
+        self.screen.part("A photograph without its background", "a real model on this machine")
+        buyer.cut_out()
+        self.screen.part("The photograph, enlarged", "four times the width and height")
+        buyer.enlarge()
+        self.screen.part("The document, read aloud", "its first sentences as a sound")
+        sound = buyer.read_aloud(markdown)
+        self.screen.part("The sound, as text again", "another model writes what it hears")
+        buyer.transcribe(sound)
 
     def show_balances(self) -> None:
         """Show both balances, before and after, and the gas that each side paid."""

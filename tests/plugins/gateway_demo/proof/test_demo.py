@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from tests.likeness import colour_difference, likeness, scene_of
 # The demo takes over a minute on a busy machine.
 PATIENCE_S = 300
 EXAMPLES = Path(__file__).parents[4] / "docs" / "examples"
+HAS_MODELS = find_spec("generation_gateway_models") is not None
 PLAY_MONEY = "play money, on 127.0.0.1 only"
 
 
@@ -77,9 +79,13 @@ def test_all_purchases_succeed_and_are_told_in_plain_lines(finished):
     assert finished.stderr == ""
     assert "402 Payment Required: 0.02 USDC" in finished.stdout
     hashes = r"^     (?:settled|mined  ) 0x[0-9a-f]{64}$"
-    assert len(re.findall(hashes, finished.stdout, re.MULTILINE)) == 4
-    assert re.search(r"buyer +100 USDC +99\.92 USDC +-0\.08 USDC", finished.stdout)
-    assert re.search(r"gateway's wallet +0 USDC +0\.08 USDC +\+0\.08 USDC", finished.stdout)
+    count, spent = (8, "0.118") if HAS_MODELS else (4, "0.08")
+    left = f"{100 - float(spent):.6g}"
+    assert f"{'Eight' if HAS_MODELS else 'Four'} purchases over HTTP" in finished.stdout
+    assert ("make models demo" in finished.stdout) is not HAS_MODELS
+    assert len(re.findall(hashes, finished.stdout, re.MULTILINE)) == count
+    assert re.search(rf"buyer +100 USDC +{left} USDC +-{spent} USDC", finished.stdout)
+    assert re.search(rf"gateway's wallet +0 USDC +{spent} USDC +\+{spent} USDC", finished.stdout)
 
 
 def test_it_says_first_and_last_that_the_money_is_play_money(finished):
@@ -130,6 +136,18 @@ def test_the_data_is_what_the_schema_asks_of_the_invoice(finished, output):
     assert (data["due_date"], data["total"], data["discount"]) == ("2026-10-30", 9479.0, None)
     assert [item["quantity"] for item in data["items"]] == [480, 120, 96, 1]
     assert '"due_date": "2026-10-30"' in finished.stdout
+
+
+@pytest.mark.skipif(not HAS_MODELS, reason="make models installs the weights")
+def test_real_models_cut_out_enlarge_speak_and_write_what_was_spoken(finished, output):
+    with Image.open(output / "cut-out.png") as picture:
+        alpha = picture.convert("RGBA").getchannel("A")
+        # The cup is opaque, and the table around it is not there.
+        assert (alpha.getpixel((140, 130)), alpha.getpixel((280, 20))) == (255, 0)
+    with Image.open(output / "enlarged.png") as picture:
+        assert picture.size == (1200, 800)
+    heard = (output / "transcript.txt").read_text()
+    assert "33,289 bags between July and September 2026" in heard
 
 
 def test_it_heeds_no_settings(finished):
