@@ -4,11 +4,19 @@ import pytest
 
 import gateway_pictures
 from gateway.testing import ProviderContract
+from tests import hidden_models
 from tests.plugins.gateway_pictures.drawn import file_of, subject
 
 pytestmark = pytest.mark.skipif(
-    bool(gateway_pictures.why_off()), reason="the models are missing: run `make models`"
+    bool(hidden_models.REAL[gateway_pictures]()), reason="the models are missing: run `make models`"
 )
+
+
+@pytest.fixture(autouse=True)
+def _shown(monkeypatch):
+    hidden_models.show(monkeypatch)
+
+
 PHOTO = "photo.png", file_of(subject(96)[0])
 
 
