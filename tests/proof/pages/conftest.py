@@ -61,6 +61,9 @@ SHORT_WALKS = {
         "test_a_reload_before_the_answer_sends_the_same_payment_and_pays_once",
         "test_without_an_offer_the_page_says_why_and_how_to_pay",
     },
+    "test_models_by_click": {
+        "test_a_picture_is_compared_with_the_one_that_was_sent[image-upscaling-600]"
+    },
     "test_operator_pages": {
         "test_a_phone_scrolls_down_only_and_its_buttons_are_large_enough[/admin?range=30d]",
         "test_without_script_the_page_is_complete[/admin/refunds]",
