@@ -53,6 +53,7 @@ BUNDLED = (
     "gateway_llamaparse",
     "gateway_azure_documents",
     "gateway_media",
+    "gateway_pictures",
     "gateway_speech",
     *OPTIONAL_PARTS,
 )

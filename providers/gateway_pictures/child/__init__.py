@@ -1,0 +1,1 @@
+"""Runs inside the sandboxes, without the gateway."""
