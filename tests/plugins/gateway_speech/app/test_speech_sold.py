@@ -19,7 +19,7 @@ SPEAK, WRITE, CLEAN = (
     f"/api/x402/{slug}" for slug in ("text-to-speech", "speech-to-text", "speech-cleanup")
 )
 TEXT = "The first boats came home at 6:10, on 3 May 2021. They had caught 250 fish."
-HEARD = ("the first boats came home", "third of may", "2021", "250 fish")
+HEARD = ("came home", "may 2021", "caught 250 fish")
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ async def refused(gateway, payer, url: str, body: dict) -> str:
     async with nothing_charged(gateway, gateway.chain):
         answer = await gateway.client.post(url, json=body, headers={"X-PAYMENT": payer.header(10**6)})
     assert answer.status_code == 400
-    return (await answer.get_json())["message"]
+    return (await answer.get_json())["error"]
 
 
 async def test_speech_is_read_cleaned_and_written_down_again(gateway, payer):
