@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gateway_speech.child.resampling import Samples
+from gateway_speech.child.sounds import FULL_SCALE
 
 RATE = 16_000
 _FRAME, _HOP = 640, 160
@@ -44,13 +45,14 @@ class Activity:
         return self.has_speech(begin_s - _AROUND_S, end_s + _AROUND_S, _HOP_S)
 
 
-def find(samples: Samples) -> Activity:
+def find(samples: npt.NDArray[np.int16]) -> Activity:
     """Return the activity of a sound; nothing is voiced in one whose strength is steady."""
     count = max(0, 1 + (len(samples) - _FRAME) // _HOP)
     voiced, levels = np.zeros(count, bool), np.full(count, -120.0, np.float32)
     for at in range(0, count, _AT_ONCE):
         part = samples[at * _HOP : (min(at + _AT_ONCE, count) - 1) * _HOP + _FRAME]
-        voiced[at : at + _AT_ONCE], levels[at : at + _AT_ONCE] = _measure(part)
+        floats = (part / FULL_SCALE).astype(np.float32)
+        voiced[at : at + _AT_ONCE], levels[at : at + _AT_ONCE] = _measure(floats)
     return Activity(voiced & _moves(levels))
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import attrs
 import ctranslate2
 import numpy as np
+import numpy.typing as npt
 
 from gateway.sandbox.errors import SandboxRefusal
 from gateway_speech.child import activity, segments, sounds, transcripts
@@ -52,9 +53,8 @@ def _warm(folder: Path) -> None:
     sounds.warm()
     files = {name: (folder / name).read_bytes() for name in _FILES}
     _loaded.append(_Loaded(files, Vocabulary.parse(files["vocabulary.txt"].decode())))
-    silence = np.zeros(RATE, np.float32)
-    log_mel(silence)
-    activity.find(silence)
+    log_mel(np.zeros(RATE, np.float32))
+    activity.find(np.zeros(RATE, np.int16))
 
 
 def transcribe(output_format: str, data: bytes) -> bytes:
@@ -67,7 +67,7 @@ def transcribe(output_format: str, data: bytes) -> bytes:
     return transcripts.WRITERS[output_format](transcripts.Transcript(found, total_s)).encode()
 
 
-def _sentences(samples: Samples) -> Iterator[segments.Segment]:
+def _sentences(samples: npt.NDArray[np.int16]) -> Iterator[segments.Segment]:
     active = activity.find(samples)
     listener: _Listener | None = None
     at, total_s = 0.0, len(samples) / RATE
@@ -76,7 +76,8 @@ def _sentences(samples: Samples) -> Iterator[segments.Segment]:
             at += WINDOW_S
             continue
         listener = listener or _Listener.load()
-        window = listener.listen(samples[int(at * RATE) : int((at + WINDOW_S) * RATE)])
+        part = samples[int(at * RATE) :][: WINDOW_S * RATE]
+        window = listener.listen((part / sounds.FULL_SCALE).astype(np.float32))
         for one in window.segments:
             if active.is_heard(at + one.start, at + one.end):
                 yield segments.Segment(at + one.start, at + one.end, one.text)
