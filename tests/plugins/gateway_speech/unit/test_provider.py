@@ -1,4 +1,4 @@
-"""What the sandbox returns or raises becomes a result, or an error that ends the task rightly."""
+"""Results and errors of the sandbox become those of a provider."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from gateway_speech.provider import Cleaner, Speaker
 
 
 class Sandbox:
-    """Returns or raises what a test has set."""
+    """Returns or raises its answer."""
 
     def __init__(self, answer):
         self.answer, self.calls, self.is_closed = answer, [], False
