@@ -88,7 +88,7 @@ _LONG_GROUPED = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3}){4,}(?![\d,]|\.\d)")
 _LONG_FRACTION = re.compile(r"(\d\.)(\d{13,})")
 _MIXED = re.compile(r"(?<!\w)(?=[a-zA-Z]*\d)(?=\d*[a-zA-Z])[a-zA-Z\d]{8,40}(?!\w)")
 _ORDINAL_OR_UNIT = re.compile(r"\d+[a-zA-Z]{1,4}|[a-zA-Z]+\d{1,4}")
-_PARAGRAPHS = re.compile(r"\s*\n\s*\n\s*")
+_PARAGRAPHS = re.compile(r"\n\s*\n")
 
 
 def spoken(text: str) -> str:
