@@ -13,7 +13,8 @@ _CHILD = "gateway_speech.child"
 def speaker() -> Sandbox:
     """Return the sandbox that reads texts aloud.
 
-    A thousand characters take 1 s of processor, as Opus 3 s, and the longest sound 60 s."""
+    A thousand characters take 1 s of processor, as Opus 3 s, and the longest sound 60 s.
+    """
     return Sandbox(
         function=f"{_CHILD}.voice:speak",
         warm=(f"{_CHILD}.voice:warm",),

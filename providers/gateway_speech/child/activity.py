@@ -23,7 +23,7 @@ _QUIET_DB = -60.0
 # Strength of the band of speech, between its loud and its quiet moments.
 _LOWEST_HZ, _LOW_HZ, _HIGH_HZ = 100, 200, 4_000
 _LEAST_SPREAD_DB = 6.0
-_LEAST_VOICED_S = 0.15
+LEAST_VOICED_S = 0.15
 # Words begin before their first vowel and end after the last one.
 _AROUND_S = 0.6
 _AT_ONCE = 1_000
@@ -35,7 +35,7 @@ class Activity:
 
     voiced: npt.NDArray[np.bool_]
 
-    def has_speech(self, begin_s: float, end_s: float, least_s: float = _LEAST_VOICED_S) -> bool:
+    def has_speech(self, begin_s: float, end_s: float, least_s: float = LEAST_VOICED_S) -> bool:
         """Whether a part of the sound contains voiced speech."""
         first, last = max(0, int(begin_s / _HOP_S)), max(0, int(end_s / _HOP_S))
         return bool(self.voiced[first:last].sum() * _HOP_S >= least_s)
@@ -63,7 +63,7 @@ def _measure(part: Samples) -> tuple[npt.NDArray[np.bool_], Samples]:
     spectrum = np.abs(np.fft.rfft(frames, _FFT, axis=1)) ** 2
     band = spectrum[:, _BAND]
     levels = 10 * np.log10(band.sum(1) / (_FFT * (_WINDOW**2).sum() / 2) + 1e-12)
-    # Without what is below the voice, such as hum.
+    # Without the frequencies below the voice, such as hum.
     spectrum[:, : _LOWEST_HZ * _FFT // RATE] = 0
     repeats = np.fft.irfft(spectrum, axis=1)[:, : _LONGEST_LAG + 1] / _SELF
     whole = np.maximum(repeats[:, 0], 1e-9)

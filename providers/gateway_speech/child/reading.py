@@ -88,7 +88,8 @@ _LONG_GROUPED = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3}){4,}(?![\d,]|\.\d)")
 _LONG_FRACTION = re.compile(r"(\d\.)(\d{13,})")
 _MIXED = re.compile(r"(?<!\w)(?=[a-zA-Z]*\d)(?=\d*[a-zA-Z])[a-zA-Z\d]{8,40}(?!\w)")
 _ORDINAL_OR_UNIT = re.compile(r"\d+[a-zA-Z]{1,4}|[a-zA-Z]+\d{1,4}")
-_PARAGRAPHS = re.compile(r"\s*\n\s*\n\s*")
+_SPACES = re.compile(r"[^\S\n]+")
+_PARAGRAPHS = re.compile(r"\n\s*\n")
 
 
 def spoken(text: str) -> str:
@@ -106,11 +107,12 @@ def spoken(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Replace symbols by words, and drop what has no sound."""
+    """Replace symbols by words, and drop characters without a sound."""
     text = text.replace("\r\n", "\n").replace("\r", "\n").translate(_REPLACED)
     text = unicodedata.normalize("NFKC", text)
     text = _LONE_GREEK.sub(lambda found: f" {_GREEK.get(found[1].lower(), '')} ", text)
-    return "".join(char if _has_sound(char) else " " for char in text)
+    # Long runs of spaces would slow the next patterns down.
+    return _SPACES.sub(" ", "".join(char if _has_sound(char) else " " for char in text))
 
 
 def _has_sound(char: str) -> bool:

@@ -22,8 +22,8 @@ _AT_ONCE = 1 << 13
 class Resampler:
     """Converts one channel; the sound is not shifted in time.
 
-    Output `n` is at input time `n * source / target`. `push` returns what is complete, and `finish`
-    the rest, for which silence follows the sound.
+    Output `n` is at input time `n * source / target`. `push` returns the complete samples, and
+    `finish` the rest, for which silence follows the sound.
     """
 
     source: int

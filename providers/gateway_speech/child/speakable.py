@@ -1,4 +1,4 @@
-"""Finds what the voice cannot read aloud, before payment. Takes milliseconds for a long text."""
+"""Finds texts that the voice cannot read aloud, before payment. A long text takes milliseconds."""
 
 import re
 import unicodedata

@@ -26,6 +26,8 @@ _TEMPERATURES = (0.0, 0.4, 0.8)
 # CTranslate2 spends half of it on the transcript.
 _MOST_TOKENS = 448
 _MOST_FIRST_STAMP = 50
+# Of voice behind a sentence, before the model is asked for more. Its times are not exact.
+_LEAST_REST_S = 0.4
 _SEED = 0
 
 
@@ -70,10 +72,10 @@ def transcribe(output_format: str, data: bytes) -> bytes:
 def _sentences(samples: npt.NDArray[np.int16]) -> Iterator[segments.Segment]:
     active = activity.find(samples)
     listener: _Listener | None = None
-    at, total_s = 0.0, len(samples) / RATE
+    at, total_s, least_s = 0.0, len(samples) / RATE, activity.LEAST_VOICED_S
     while at < total_s - _LEAST_S:
-        if not active.has_speech(at, at + WINDOW_S):
-            at += WINDOW_S
+        if not active.has_speech(at, at + WINDOW_S, least_s):
+            at, least_s = at + WINDOW_S, activity.LEAST_VOICED_S
             continue
         listener = listener or _Listener.load()
         part = samples[int(at * RATE) :][: WINDOW_S * RATE]
@@ -81,7 +83,7 @@ def _sentences(samples: npt.NDArray[np.int16]) -> Iterator[segments.Segment]:
         for one in window.segments:
             if active.is_heard(at + one.start, at + one.end):
                 yield segments.Segment(at + one.start, at + one.end, one.text)
-        at += window.step_s
+        at, least_s = at + window.step_s, _LEAST_REST_S
 
 
 @attrs.frozen

@@ -7,6 +7,7 @@ from PIL import Image
 from gateway.sandbox.errors import SandboxRefusal
 from tests.plugins.gateway_pictures.drawn import file_of, opened, subject
 
+weights = pytest.importorskip("generation_gateway_models", reason="run `make models` first").weights
 cutting = pytest.importorskip("gateway_pictures.child.cutting", reason="run `make models` first")
 
 
@@ -75,3 +76,17 @@ def test_a_picture_without_a_subject_is_refused(picture, sentence):
 def test_a_file_that_is_no_picture_is_refused(data):
     with pytest.raises(SandboxRefusal, match="cannot be decoded"):
         cutting.cut_out(data, "", "png")
+
+
+@pytest.mark.full  # four seconds of CPU, and half a gigabyte
+def test_the_larger_model_finds_the_subject_too():
+    try:
+        weights("isnet.onnx")
+    except LookupError:
+        pytest.skip("the extra models-large is missing: run `make models-large`")
+    small = cutting._models.pop()
+    cutting.load_isnet()
+    picture, outline = subject()
+    made = opened(cutting.cut_out(file_of(picture), "", "png"))
+    cutting._models[:] = [small]
+    assert overlap(made.getchannel("A"), outline) > 0.97

@@ -1,4 +1,4 @@
-"""What the gateway's own check refuses as flat never reaches it."""
+"""A picture that the gateway refuses as flat is refused earlier, as the error of the buyer."""
 
 import pytest
 from PIL import Image

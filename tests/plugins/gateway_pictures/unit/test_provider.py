@@ -1,4 +1,4 @@
-"""What the providers refuse before payment, and which model they choose."""
+"""Refusals before payment, and the choice of the model."""
 
 import sys
 from contextlib import nullcontext
@@ -152,7 +152,7 @@ async def test_a_sandbox_that_fails_makes_a_sentence_and_a_refund_due(error, rai
     ("memory", "has_weights", "model", "note"),
     [
         (2_000_000_000, True, "isnet", "runs ISNet, because the memory suffices"),
-        (2_000_000_000, False, "u2net-p", "needs its weights"),
+        (2_000_000_000, False, "u2net-p", "needs the extra models-large"),
         (600_000_000, True, "u2net-p", "needs 1.1 GB of GATEWAY_SANDBOX_MEMORY_MB"),
     ],
 )

@@ -1,6 +1,6 @@
 """Speech, transcripts and clean recordings are sold, by the real models in the sandbox.
 
-What one model says, the other one writes down.
+One model reads a text aloud, and another one writes it down.
 """
 
 import base64
@@ -58,7 +58,9 @@ async def bought(gateway, payer, url: str, body: dict) -> tuple[dict, bytes]:
 async def refused(gateway, payer, url: str, body: dict) -> str:
     """Return the sentence of a request that is refused before payment."""
     async with nothing_charged(gateway, gateway.chain):
-        answer = await gateway.client.post(url, json=body, headers={"X-PAYMENT": payer.header(10**6)})
+        answer = await gateway.client.post(
+            url, json=body, headers={"X-PAYMENT": payer.header(10**6)}
+        )
     assert answer.status_code == 400
     return (await answer.get_json())["error"]
 

@@ -40,6 +40,7 @@ from gateway_speech.child import pieces, reading
         ("| a | b |\n|---|---|\n| c | d |", "a b\n\nc d"),
         ("one 😀 two\u200b\u202e three", "one two three"),
         ("======= a $1.5", "a $1.5"),
+        (" " * 9_999 + "a\t b", "a b"),
     ],
 )
 def test_a_text_is_written_as_it_is_read(text, spoken):

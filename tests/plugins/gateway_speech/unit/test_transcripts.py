@@ -104,6 +104,10 @@ def test_the_last_window_keeps_its_last_sentence():
     assert window.step_s == 30.0
 
 
+def test_what_follows_the_last_sentence_of_a_window_is_read_again():
+    assert read([AT_0, 0, 1, AT_2], VOCABULARY, 5.0).step_s == 2.0
+
+
 def test_each_window_moves_on():
     for tokens in ([], [AT_0], [AT_0, 0, AT_0], [AT_0, 0, AT_0, AT_0, 2]):
         assert read(tokens, VOCABULARY, 30.0).step_s >= 1.0

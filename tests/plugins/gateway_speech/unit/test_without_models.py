@@ -18,7 +18,7 @@ def test_nothing_is_registered_and_the_reason_is_the_way_out(monkeypatch):
     ("budget_bytes", "has_base", "model", "reason"),
     [
         (10**9, True, "whisper-tiny.en", "needs 1.1 GB of GATEWAY_SANDBOX_MEMORY_MB"),
-        (2 * 10**9, False, "whisper-tiny.en", "needs its weights"),
+        (2 * 10**9, False, "whisper-tiny.en", "needs the extra models-large"),
         (2 * 10**9, True, "whisper-base", "because the memory suffices"),
     ],
 )
