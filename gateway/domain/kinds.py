@@ -117,10 +117,11 @@ PICTURE_FORMATS = {".png": "png", ".jpg": "jpg", ".jpeg": "jpg", ".webp": "webp"
 # The media types of pictures by their `output_format`.
 PICTURE_TYPES = {"png": "image/png", "jpg": "image/jpeg", "webp": "image/webp"}
 
-# A PNG of 64 by 64 pixels, half of them black.
+# A PNG of 64 by 64 pixels: a black square on white, a subject that can be cut out. It is small,
+# because headers of the 402 contain it.
 _SMALL_PICTURE = base64.b64decode(
-    "iVBORw0KGgoAAAANSUhEUgAAAEAAAABAAQAAAACCEkxzAAAAFklEQVR42mP8zwABTAyjDCyMUYAfAACp/wE/ErL4KwAAAABJ"
-    "RU5ErkJggg=="
+    "iVBORw0KGgoAAAANSUhEUgAAAEAAAABAAQAAAACCEkxzAAAAGElEQVRIx2P4DwUMg4bBAASjDNyMQRVfAGtyfpCD2ler"
+    "AAAAAElFTkSuQmCC"
 )
 
 PICTURE_FILE = FileKind(

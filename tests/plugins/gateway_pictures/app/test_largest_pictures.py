@@ -3,9 +3,9 @@
 import pytest
 from PIL import Image
 
-from gateway_pictures import sandboxes
 from tests.plugins.gateway_pictures.drawn import file_of, opened, subject, texture
 
+sandboxes = pytest.importorskip("gateway_pictures.sandboxes", reason="run `make models` first")
 pytestmark = pytest.mark.full  # a minute of CPU
 
 

