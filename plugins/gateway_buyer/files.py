@@ -32,6 +32,9 @@ _ENDINGS = {
     "audio/midi": "mid",
     "video/mp4": "mp4",
     "video/webm": "webm",
+    "application/x-subrip": "srt",
+    "text/vtt": "vtt",
+    "model/gltf-binary": "glb",
 }
 _OTHER_ENDING = "bin"
 SLUG = re.compile(r"(?=.{1,64}$)[a-z0-9]+(?:[-._][a-z0-9]+)*")

@@ -94,7 +94,7 @@ CLEAN = Endpoint(
 
 def why_off() -> str:
     """Return the operator's way to the offers if their extra is missing, and else nothing."""
-    return "" if all(map(find_spec, _LIBRARIES)) and _has_weights() else f"install: {_WAY_OUT}"
+    return "" if all(map(find_spec, _LIBRARIES)) and _has_weights() else _WAY_OUT
 
 
 def _has_weights() -> bool:

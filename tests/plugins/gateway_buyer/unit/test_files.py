@@ -2,8 +2,10 @@
 
 import pytest
 
+from gateway.domain.capabilities import DECLARED
 from gateway_buyer.errors import NotBought, Unfinished
 from gateway_buyer.files import Destination
+from gateway_media import capabilities
 
 TASK = "6f1c2f5e-9d0b-4c57-8f0e-3d1a5b7c9e21"
 
@@ -15,6 +17,19 @@ def into(path, *, may_overwrite=False):
 def test_a_folder_gets_a_name_from_slug_task_and_type(tmp_path):
     (path,) = into(tmp_path).choose_paths("my-model.v2", TASK, ["image/PNG; q=1"])
     assert path == tmp_path / "my-model.v2-6f1c2f5e.png"
+
+
+def test_a_result_of_every_bundled_capability_gets_its_own_ending(tmp_path):
+    bundled = (*DECLARED.values(), *capabilities.ALWAYS, *capabilities.WITH_SOUND)
+    types = {
+        media_type: ending
+        for capability in bundled
+        for kind in capability.results
+        for media_type, ending in kind.media_types.items()
+    }
+    for media_type, ending in types.items():
+        (path,) = into(tmp_path).choose_paths("a", TASK, [media_type])
+        assert path.suffix == f".{ending}"
 
 
 @pytest.mark.parametrize("slug", ["../../etc/passwd", "/etc/passwd", "a/b", "", "..", "a\0b", "ü"])

@@ -11,7 +11,7 @@ def test_nothing_is_registered_and_the_reason_is_the_way_out(monkeypatch):
     offered = []
     gateway_speech.register_endpoints(register=lambda *offer: offered.append(offer))
     assert offered == []
-    assert gateway_speech.why_off() == "install: pip install 'generation-gateway[models]'"
+    assert gateway_speech.why_off() == "pip install 'generation-gateway[models]'"
 
 
 @pytest.mark.parametrize(
