@@ -49,8 +49,6 @@ class Catalog:
         self._declaring: dict[str, str] = {}
         # Capabilities whose functions are not loaded yet: their paid tasks wait for that.
         self.unproven: set[str] = set()
-        # Every `output_format` that an endpoint may offer.
-        self.output_formats = KNOWN_FORMATS
         self.media_types = MediaTypes()
         # Each endpoint as in the settings file, without live changes.
         self._configured: dict[str, Registered] = {}
@@ -69,10 +67,22 @@ class Catalog:
         self._declaring[capability.name] = plugin
         self._note_capabilities()
 
+    def named_capabilities(self) -> list[Capability]:
+        """Return the plugins' capabilities that an endpoint names; nothing is loaded for others."""
+        named = {one.endpoint.capability for one in self._registered.values()}
+        return [one for name, one in self.capabilities.items() if name in named]
+
     def _note_capabilities(self) -> None:
         self.media_types.reset(self.capabilities.values())
-        own = (value for one in self.capabilities.values() for value in one.output_formats)
-        self.output_formats = tuple(dict.fromkeys((*KNOWN_FORMATS, *own)))
+
+    @property
+    def output_formats(self) -> tuple[str, ...]:
+        """Every `output_format` that an endpoint may offer."""
+        return self.cached("output formats", self._find_output_formats)
+
+    def _find_output_formats(self) -> tuple[str, ...]:
+        own = (value for one in self.named_capabilities() for value in one.output_formats)
+        return tuple(dict.fromkeys((*KNOWN_FORMATS, *own)))
 
     def register(self, endpoint: Endpoint, provider: Provider, plugin: str) -> None:
         """Put an endpoint on sale unless the operator has switched it off.

@@ -54,7 +54,7 @@ class DeclaredFunctions:
 
     async def begin(self) -> None:
         """Let paid tasks wait until the functions of their capabilities are loaded."""
-        found = self.catalog.capabilities.values()
+        found = self._capabilities
         self.catalog.unproven |= {one.name for one in found if any(functions_of(one))}
 
     async def run(self) -> None:
@@ -99,7 +99,7 @@ class DeclaredFunctions:
 
     @property
     def _capabilities(self) -> list[Capability]:
-        return list(self.catalog.capabilities.values())
+        return self.catalog.named_capabilities()
 
     async def _find_unless_lost(self, capability: Capability) -> None:
         try:

@@ -1,13 +1,14 @@
-"""Kinds of sound and video, for plugins that sell them; it offers nothing to buyers.
+"""Kinds of sound and video, and capabilities of several sellers; it offers nothing to buyers.
 
 `SOUND_FILE` and `SOUND` need the extra `audio`, and M4A and WebM of `SOUND_FILE` the extra `m4a`.
 `VIDEO_FILE` needs `m4a` only for sound with AAC, and `VIDEO` needs none.
 """
 
+from collections.abc import Callable
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from gateway import SettingsError
+from gateway import Capability, SettingsError, hookimpl
 
 if TYPE_CHECKING:
     from gateway_media.kinds import SOUND, SOUND_FILE, VIDEO, VIDEO_FILE
@@ -30,3 +31,12 @@ if not TYPE_CHECKING:
         from gateway_media import kinds  # noqa: PLC0415 - most gateways sell neither
 
         return getattr(kinds, name)
+
+
+@hookimpl
+def register_capabilities(register: Callable[[Capability], None]) -> None:
+    """Declare the capabilities whose results can be checked here."""
+    from gateway_media.capabilities import available  # noqa: PLC0415 - the kinds import slowly
+
+    for capability in available():
+        register(capability)

@@ -86,6 +86,22 @@ async def test_one_that_does_not_is_off_sale_with_its_reason(module, functions, 
         await found.ensure(catalog["song"].endpoint)
 
 
+async def test_nothing_is_loaded_for_one_that_no_endpoint_names(module):
+    catalog, functions = sold(capability())
+    unnamed = attrs.evolve(
+        capability("acme_missing:check"), name="text-to-opera", output_formats=("wav",)
+    )
+    catalog.declare(unnamed, "acme")
+    await functions.check_all()
+    assert catalog["song"].sells_now
+    assert "wav" not in catalog.output_formats
+    opera = attrs.evolve(ENDPOINT, slug="opera", capability=unnamed.name, declared=unnamed)
+    catalog.register(opera, ScriptedProvider(), "other")
+    await functions.check_all()
+    assert "No module named 'acme_missing'" in catalog["opera"].unchecked
+    assert "wav" in catalog.output_formats
+
+
 async def test_it_is_back_on_sale_once_it_loads(module):
     (module / "acme_later.py").write_text("")
     catalog, found = sold(capability("acme_later:check"))

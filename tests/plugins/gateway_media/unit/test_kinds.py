@@ -9,6 +9,7 @@ import gateway_media
 from gateway import Attachment, Capability, InvalidInput, Prompt, SettingsError
 from gateway.plugins.registration import RegistrationMistake, endpoint_offer
 from gateway.sandbox.kinds import FileReaders
+from gateway_media import capabilities
 from gateway_testing.facts import ENDPOINT
 from tests.conftest import ScriptedProvider
 from tests.third_party_plugins import SELLS
@@ -84,3 +85,13 @@ def test_without_pyav_a_packed_sound_is_refused_at_the_registration(monkeypatch)
 
 def test_other_names_are_none():
     assert not hasattr(gateway_media, "SMELL_FILE")
+
+
+@pytest.mark.parametrize("has_decoder", [True, False])
+def test_the_capabilities_of_sound_are_declared_with_the_decoder(monkeypatch, has_decoder):
+    monkeypatch.setattr(capabilities, "find_spec", lambda _: has_decoder or None)
+    declared: list[Capability] = []
+    gateway_media.register_capabilities(declared.append)
+    names = {one.name for one in declared}
+    assert {"background-removal", "image-upscaling", "text-to-video"} <= names
+    assert ("text-to-speech" in names) is has_decoder
