@@ -12,7 +12,7 @@ from gateway.vendors import picture_size
 
 NAME = "comfyui"
 RATIOS = {"1:1": (1, 1), "4:3": (4, 3), "3:4": (3, 4), "16:9": (16, 9), "9:16": (9, 16)}
-FORMATS = ("png", "jpg", "webp")
+_FORMATS = ("png", "jpg", "webp")
 PICTURES = (".png", ".jpg", ".jpeg", ".webp")
 # Syntax in a prompt by which common nodes load a file.
 REFUSED = ("embedding:", "<lora:")
@@ -35,15 +35,17 @@ class Kind:
 
     needs: tuple[str, ...]
     takes: tuple[str, ...] = ()
-    makes_pictures: bool = False
+    # Values of `output_format`. The gateway converts pictures only.
+    formats: tuple[str, ...] = ()
 
 
 # By capability. Any of them may also take a seed, and width with height.
 KINDS = {
-    "text-to-image": Kind(("prompt",), makes_pictures=True),
-    "image-editing": Kind(("prompt", "picture"), makes_pictures=True),
-    "image-upscaling": Kind(("picture",), ("prompt",), makes_pictures=True),
-    "background-removal": Kind(("picture",), ("prompt",), makes_pictures=True),
+    "text-to-image": Kind(("prompt",), formats=_FORMATS),
+    "image-editing": Kind(("prompt", "picture"), formats=_FORMATS),
+    "image-upscaling": Kind(("picture",), ("prompt",), formats=_FORMATS),
+    # The prompt of this capability is a colour, which no node takes.
+    "background-removal": Kind(("picture",), formats=("png", "webp")),
     "text-to-video": Kind(("prompt",)),
     "image-to-video": Kind(("picture",), ("prompt",)),
     "text-to-audio": Kind(("prompt",)),
@@ -95,7 +97,7 @@ class Workflow:
         """Return its offer."""
         resolutions, is_sized = tuple(self.sizes), "width" in self.inputs
         default_ratio = None if "picture" in self.inputs else "1:1"
-        formats = FORMATS if self.kind.makes_pictures else ()
+        formats = self.kind.formats
         return Endpoint(
             slug=self.slug,
             title=self.title,
