@@ -18,6 +18,7 @@ _MOVING = ("webm", "videocombine", "savevideo")
 _RISKY = ("load", "path", "file", "url", "http", "folder")
 _CORE_MODULES = ("nodes", "comfy_extras.")
 _SIDE_STEP = 16
+_LEAST_1K = 768
 
 
 @attrs.define
@@ -50,7 +51,9 @@ class Guess:
         for name, places in self.inputs.items():
             lines.append(f"{name} = {json.dumps(places[0] if len(places) == 1 else places)}")
         if self.side:
-            lines += ["", "[sizes]", f'"1K" = {self.side}']
+            # Agents expect a megapixel of 1K.
+            name = "1K" if self.side >= _LEAST_1K else f"{self.side}px"
+            lines += ["", "[sizes]", f'"{name}" = {self.side}']
         return "\n".join(lines) + "\n"
 
 
