@@ -1,4 +1,4 @@
-"""All machines of the operator: which one takes the next job, and what is wrong with each."""
+"""All machines of the operator: their problems, and the choice of one for the next job."""
 
 import asyncio
 import re
@@ -84,7 +84,7 @@ class Fleet:
         return min(loads, key=lambda load: load[1] + load[0].begun)[0]
 
     async def inspect(self, workflows: Collection[Workflow]) -> Report:
-        """Return what every machine reports of itself and of the workflows."""
+        """Ask every machine for its version, queue, nodes and models."""
         found = await asyncio.gather(*(_inspect(one, workflows) for one in self.machines))
         self._unfit = {one.name for one in found if one.problem and one.error is None}
         return Report(tuple(found))

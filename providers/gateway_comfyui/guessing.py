@@ -11,7 +11,7 @@ from gateway_comfyui.graphs import is_link
 
 _TEXTS = ("text", "prompt", "positive_prompt", "clip_l", "t5xxl", "value", "string")
 _SEEDS = ("seed", "noise_seed")
-# The inputs of save nodes, by what they save.
+# The kind of a result by an input of its save node.
 _MADE = {"images": "image", "video": "video", "audio": "audio"}
 _MOVING = ("webm", "videocombine", "savevideo")
 # Nodes of such names may read a file or an address of the buyer's choice.
@@ -23,7 +23,7 @@ _LEAST_1K = 768
 
 @attrs.define
 class Guess:
-    """A capability, the sold node and the places of a buyer's values, with what is doubtful."""
+    """A capability, the sold node, and the places of a buyer's values, with warnings."""
 
     capability: str = ""
     output: str = ""

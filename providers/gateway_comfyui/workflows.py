@@ -31,7 +31,7 @@ Place = tuple[str, str]
 
 @attrs.frozen
 class Kind:
-    """What a workflow of one capability takes and makes."""
+    """Inputs and formats of the workflows of one capability."""
 
     needs: tuple[str, ...]
     takes: tuple[str, ...] = ()
@@ -80,7 +80,7 @@ class Workflow:
 
     @property
     def kind(self) -> Kind:
-        """What its capability takes and makes."""
+        """Inputs and formats of its capability."""
         return KINDS[self.capability]
 
     @property

@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 import click
 
-from gateway import SettingsError, load_settings, usdc
+from gateway import SettingsError, Transient, load_settings, usdc
 from gateway.errors import ProviderError
 from gateway_comfyui import make_fleet
 from gateway_comfyui.checking import kinds_of, problems_in
@@ -65,15 +65,15 @@ def comfyui() -> None:
 async def add(*, source: Path | None, last: bool, name: str, price: str, **options: Any) -> None:
     """Add the workflow of SOURCE, or with --last the newest run.
 
-    SOURCE is a picture that ComfyUI saved, or a workflow in API format. The command guesses what a
-    buyer fills in, compares the nodes and models with ComfyUI, and runs the workflow once.
+    SOURCE is a picture that ComfyUI saved, or a workflow in API format. The command guesses the
+    inputs of a buyer, compares the nodes and models with ComfyUI, and runs the workflow once.
     """
     section = _section()
     folder = Path(section.workflows or _FOLDER)
     _check_arguments(source, folder / f"{name}.toml", price, last=last, **options)
     fleet = make_fleet(section)
     try:
-        machine = await fleet.pick()
+        machine = await _pick(fleet)
         graph = await _last_graph(machine) if source is None else read_graph_file(source)
         offer = _Offer(folder, name, price, options["title"] or name, graph)
         found = await _guess(machine, graph)
@@ -125,7 +125,7 @@ async def remove(*, name: str) -> None:
 
 @attrs.frozen
 class _Offer:
-    """What the operator gave."""
+    """The operator's choices for a new offer."""
 
     folder: Path
     name: str
@@ -168,6 +168,16 @@ def _check_arguments(
         raise SettingsError(f"--price: {error}. Example: --price 0.03") from None
     if path.exists() and not replace:
         raise SettingsError(f"{path} exists. Choose another --name, or add --replace.")
+
+
+async def _pick(fleet: Fleet) -> Machine:
+    try:
+        return await fleet.pick()
+    except Transient:
+        names = ", ".join(one.name for one in fleet.machines)
+        raise SettingsError(
+            f"No ComfyUI answers at {names}. Start it, or set GATEWAY_COMFYUI_URLS."
+        ) from None
 
 
 async def _last_graph(machine: Machine) -> Graph:

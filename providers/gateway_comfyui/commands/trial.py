@@ -29,7 +29,7 @@ _POLL_S = 0.5
 
 @attrs.frozen
 class Trial:
-    """What a run made, and how long it took."""
+    """The result of a run, and its duration."""
 
     seconds: float
     result: Result
@@ -59,7 +59,7 @@ class _UnsoldJob:
 
 
 async def run_once(fleet: Fleet, workflow: Workflow, prompt: str) -> Trial:
-    """Return what one run made; raises whatever ended it."""
+    """Return the result of one run; raises the error that ended it."""
     provider = ComfyUI(fleet, workflows={workflow.slug: workflow})
     request, job = _request(workflow, prompt), _UnsoldJob(workflow.endpoint())
     begun = time.monotonic()

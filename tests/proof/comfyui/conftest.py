@@ -1,4 +1,4 @@
-"""Fixtures: a stand-in of ComfyUI, a folder of workflows, and a gateway that sells them."""
+"""Fixtures: a fake ComfyUI, a folder of workflows, and a gateway that sells them."""
 
 import pytest
 

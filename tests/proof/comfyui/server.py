@@ -1,4 +1,4 @@
-"""A stand-in of ComfyUI with its queue and history, after the recorded answers in `answers.json`.
+"""A fake ComfyUI with its queue and history, after the recorded answers in `answers.json`.
 
 It runs one job at a time. While `held`, the running job does not end.
 """

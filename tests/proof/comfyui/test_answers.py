@@ -92,7 +92,7 @@ async def test_an_answer_with_another_id_is_an_old_comfyui(provider, comfy, monk
     comfy.held = True
     with pytest.raises(AccountProblem, match="ignores the id"):
         await provider.submit(BOAT, job_of(provider))
-    # What it began is stopped.
+    # Its job is stopped.
     assert comfy.queue == []
 
 
