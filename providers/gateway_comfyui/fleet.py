@@ -70,10 +70,7 @@ class Fleet:
         return next((one for one in self.machines if one.name == name), None)
 
     async def pick(self) -> Machine:
-        """Return the machine with the fewest jobs; raises the error of the last that answers not.
-
-        Submits that wait for their answer count, so that two sales at once take two machines.
-        """
+        """Return the machine with the fewest jobs; raises an error if none answers."""
         fit = [one for one in self.machines if one.name not in self._unfit]
         asked = [(one, one.queue_length()) for one in fit or self.machines]
         lengths = await asyncio.gather(*(ask for _, ask in asked), return_exceptions=True)
@@ -81,7 +78,7 @@ class Fleet:
         loads = [(one, length) for one, length in found if isinstance(length, int)]
         if not loads:
             raise next(error for _, error in reversed(found) if isinstance(error, BaseException))
-        return min(loads, key=lambda load: load[1] + load[0].begun)[0]
+        return min(loads, key=lambda load: load[1])[0]
 
     async def inspect(self, workflows: Collection[Workflow]) -> Report:
         """Ask every machine for its version, queue, nodes and models."""

@@ -66,8 +66,6 @@ class Machine:
     outbound: Outbound
     name: str
     """Host, port and path of its address, without a password."""
-    begun: int = 0
-    """Submits that wait for their answer, which its queue may lack."""
 
     @classmethod
     def at(cls, url: str, headers: Mapping[str, str], max_bytes: int) -> "Machine":
@@ -106,11 +104,7 @@ class Machine:
 
     async def submit(self, order: Mapping[str, Any]) -> Answer:
         """Queue a job; returns the answer, whatever its status."""
-        self.begun += 1
-        try:
-            return await self.outbound.request("POST", "/prompt", json=order, timeout_s=_SUBMIT_S)
-        finally:
-            self.begun -= 1
+        return await self.outbound.request("POST", "/prompt", json=order, timeout_s=_SUBMIT_S)
 
     async def upload(self, file: Attachment, name: str) -> str:
         """Upload a buyer's picture under a name of ours; return what LoadImage takes."""

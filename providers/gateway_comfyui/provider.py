@@ -85,6 +85,7 @@ class ComfyUI:
     _asked_at: float = attrs.field(default=float("-inf"), init=False)
     _answers: bool = attrs.field(default=False, init=False)
     _asking: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False, repr=False)
+    _choosing: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False, repr=False)
     # Seconds of recent runs by slug, and when a running job was first seen, by its id.
     _runs: dict[str, deque[float]] = attrs.field(factory=dict, init=False, repr=False)
     _running: dict[str, float] = attrs.field(factory=dict, init=False, repr=False)
@@ -167,6 +168,12 @@ class ComfyUI:
             raise AccountProblem("The workflow was removed from the folder.", scope="model")
         if (begun := await self._find_begun(workflow, job)) is not None:
             return begun
+        # One at a time: the next choice of a machine counts this job.
+        async with self._choosing:
+            return await self._begin(request, job, workflow)
+
+    async def _begin(self, request: GenerationRequest, job: Job, workflow: Workflow) -> Handle:
+        """Queue the workflow on the machine with the fewest jobs."""
         machine, prompt_id = await self.fleet.pick(), _prompt_id(job, job.attempt)
         picture = ""
         if "picture" in workflow.inputs:

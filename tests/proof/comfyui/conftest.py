@@ -9,6 +9,12 @@ from tests.proof.comfyui.selling import make_provider, selling
 from tests.proof.comfyui.server import ComfyServer
 
 
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch):
+    """A busy machine, and the start of a real ComfyUI, take long."""
+    monkeypatch.setattr("gateway_testing.provider.gateway_under_test.PATIENCE_S", 600.0)
+
+
 @pytest.fixture(scope="session")
 def _http():
     with serving() as one, serving() as other:

@@ -167,7 +167,7 @@ def test_wrong_arguments_are_one_sentence(run, comfy, tmp_path):
     comfy.is_away = True
     code, shown = run("add", "--last", "--name", "x", "--price", "1")
     assert code == 1
-    assert shown.startswith("gateway: No ComfyUI answers at 127.0.0.1:")
+    assert shown.startswith("gateway: No ComfyUI answers at localhost:")
 
 
 def test_check_names_every_problem_and_ends_with_one(run, comfy, tmp_path):
