@@ -67,7 +67,7 @@ _OFFERS = (
         "max_pages": 20,
         **_WITH_FILE,
     },
-    {"slug": "speech", "capability": "text-to-speech"},
+    {"slug": "speech", "capability": "text-to-music"},
     {
         "slug": "sums",
         "capability": "document-summary",
@@ -134,7 +134,7 @@ class Recorded:
 
     @hookimpl
     def register_capabilities(self, register) -> None:
-        for name in ("text-to-speech", "document-summary"):
+        for name in ("text-to-music", "document-summary"):
             register(Capability(name=name, prompt=Prompt(use="optional"), is_strict=False))
 
     @hookimpl

@@ -38,12 +38,12 @@ class Offers:
 
     @hookimpl
     def register_capabilities(self, register) -> None:
-        register(Capability(name="text-to-speech"))
+        register(Capability(name="text-to-music"))
 
     @hookimpl
     def register_endpoints(self, register, settings) -> None:
         for number in range(self.count):
-            kind = PICTURE.capability if number % 3 else "text-to-speech"
+            kind = PICTURE.capability if number % 3 else "text-to-music"
             endpoint = attrs.evolve(
                 PICTURE, slug=f"offer-{number}", title=f"Offer {number}", description=EVIL,
                 capability=kind,
@@ -121,10 +121,10 @@ async def test_from_twelve_offers_on_there_are_kinds_and_a_search(settings, prov
         text = await (await started.client.get("/")).get_data(as_text=True)
     many = count >= ROWS_FROM
     assert ("search" in page.values("class")) is many
-    assert page.values("data-kind") == (["text-to-image", "text-to-speech"] if many else [])
+    assert page.values("data-kind") == (["text-to-image", "text-to-music"] if many else [])
     links = [link for link in page.values("href") if link.startswith("/play/offer-")]
     assert set(links) == {f"/play/offer-{number}" for number in range(count)}
-    assert "Pictures and text to speech from 0.08 USDC each." in page.words
+    assert "Pictures and text to music from 0.08 USDC each." in page.words
     # The words that the search reads are an attribute.
     assert "<script>alert" not in text
 
