@@ -6,8 +6,9 @@ On sale once `GATEWAY_COMFYUI_WORKFLOWS` names the folder.
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
+from urllib.parse import urlsplit
 
-from gateway import Endpoint, Gateway, Part, Provider, Settings, Traits, hookimpl
+from gateway import Endpoint, Gateway, Part, Provider, Settings, SettingsError, Traits, hookimpl
 from gateway.vendors import base_url
 from gateway_comfyui.fleet import Fleet
 from gateway_comfyui.machine import Machine
@@ -81,4 +82,9 @@ def make_fleet(section: ComfyUISettings) -> Fleet:
     key = str(section.authorization)
     headers = {"Authorization": key} if key else {}
     urls = dict.fromkeys(base_url(url, name="comfyui_urls") for url in section.urls)
+    if not urls or any(urlsplit(url).username is not None for url in urls):
+        raise SettingsError(
+            "GATEWAY_COMFYUI_URLS is one address or more, without a password, which belongs into "
+            "GATEWAY_COMFYUI_AUTHORIZATION. Example: GATEWAY_COMFYUI_URLS=http://127.0.0.1:8188"
+        )
     return Fleet([Machine.at(url, headers, _MAX_BYTES) for url in urls])

@@ -65,7 +65,7 @@ class Machine:
 
     outbound: Outbound
     name: str
-    """Host, port and path of its address, without a password."""
+    """Host, port and path of its address."""
 
     @classmethod
     def at(cls, url: str, headers: Mapping[str, str], max_bytes: int) -> "Machine":
@@ -73,7 +73,7 @@ class Machine:
         parts = urlsplit(url)
         return cls(
             Outbound(url, headers=headers, max_bytes=max_bytes),
-            parts.netloc.rpartition("@")[2] + parts.path,
+            parts.netloc + parts.path,
         )
 
     async def find(self, prompt_id: str) -> JobState:

@@ -22,8 +22,6 @@ class ComfyUISettings:
         ("http://127.0.0.1:8188",),
         "Addresses of ComfyUI, all with the same nodes and models. Each runs one job at a time.",
         example="http://127.0.0.1:8188,http://10.0.0.7:8188",
-        # Some operators put a password into the address.
-        shown=False,
     )
     authorization: ts.SecretStr = secret(
         "Header `Authorization` for a login or a proxy in front of ComfyUI.", example="Bearer ..."
