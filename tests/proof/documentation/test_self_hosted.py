@@ -57,7 +57,7 @@ def test_the_workflow_of_the_page_is_sold():
     endpoint = workflow.endpoint()
     assert (endpoint.price_units, endpoint.price_steps[0].price_units) == (30_000, 50_000)
     assert (endpoint.cost_micros, endpoint.resolution.values) == (4_000, ("1K", "2K"))
-    # As the page says.
+    # The size that the page names.
     request = GenerationRequest(aspect_ratio="16:9", resolution="1K")
     assert workflow.size_of(request) == (1360, 768)
 
