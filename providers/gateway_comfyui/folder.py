@@ -4,13 +4,14 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from gateway import SettingsError, usdc
 from gateway.vendors import as_object
 from gateway_comfyui.graphs import graph_of, is_link
-from gateway_comfyui.workflows import KINDS, PLACES, REFUSED, SIZES, Place, Workflow
+from gateway_comfyui.workflows import KINDS, PLACES, REFUSED, SIZES, SOUNDS, Place, Workflow
 
 _NAME = re.compile(r"[a-z0-9]+(?:[-._][a-z0-9]+)*")
 _MAX_NAME_CHARS = 100
@@ -107,6 +108,8 @@ def _check_fields(about: Mapping[str, Any]) -> None:
             raise _Mistake(f"{name} is a table: write [{name}] on a line of its own.")
     if about["capability"] not in KINDS:
         raise _Mistake(f"capability {about['capability']!r} is none of {', '.join(KINDS)}.")
+    if about["capability"] in SOUNDS and find_spec("soundfile") is None:
+        raise _Mistake("selling sound needs a decoder: install generation-gateway[audio].")
     _check_numbers(about)
 
 

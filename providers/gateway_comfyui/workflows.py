@@ -51,6 +51,7 @@ KINDS = {
     "text-to-audio": Kind(("prompt",)),
     "text-to-speech": Kind(("prompt",)),
 }
+SOUNDS = ("text-to-audio", "text-to-speech")
 SIZES = ("width", "height")
 PLACES = ("prompt", "picture", "seed", *SIZES)
 

@@ -17,6 +17,7 @@ from gateway import (
     Pending,
     Transient,
 )
+from gateway_comfyui.metadata import holds_graph
 from gateway_testing.provider.samples import PICTURE
 from tests.proof.comfyui import graphs
 from tests.proof.comfyui.selling import BOAT, PROMPT, make_provider
@@ -259,6 +260,13 @@ async def test_a_video_with_the_graph_is_not_delivered(provider, comfy):
     comfy.argv = ["main.py"]
     with pytest.raises(JobFailed, match="--disable-metadata"):
         await made(provider, slug="clip")
+
+
+@pytest.mark.parametrize("code", ["utf-8", "utf-16-le", "utf-16-be"])
+def test_a_graph_is_found_in_the_encodings_of_camera_data(code):
+    graph = '{"1": {"class_type": "SaveImage"}}'.encode(code)
+    assert holds_graph(b"RIFF....WEBPEXIF" + graph)
+    assert not holds_graph(b"RIFF....WEBPEXIF" + graph.replace(b"c", b"k"))
 
 
 async def test_a_run_without_a_file_is_a_failure_of_its_workflow(provider, comfy, monkeypatch):

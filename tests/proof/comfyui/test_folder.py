@@ -62,6 +62,14 @@ def test_a_mistake_in_a_toml_is_named(tmp_path, toml, sentence):
     assert sentence in found
 
 
+def test_sound_needs_its_decoder(tmp_path, monkeypatch):
+    toml = graphs.CLIP_TOML.replace("text-to-video", "text-to-audio")
+    graphs.write(tmp_path, "sound", graphs.CLIP, toml)
+    assert [one.capability for one in read_folder(tmp_path)] == ["text-to-audio"]
+    monkeypatch.setattr("gateway_comfyui.folder.find_spec", lambda _: None)
+    assert "install generation-gateway[audio]" in mistake_in(tmp_path, toml, name="sound")
+
+
 def test_a_name_that_cannot_be_in_an_address_is_refused(tmp_path):
     assert "part of the address" in mistake_in(tmp_path, GOOD, name="My Picture")
 
