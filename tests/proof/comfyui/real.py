@@ -83,6 +83,7 @@ class Proxy:
         # "cut" or "hold", for the next answer.
         self.spoils = ""
         self.seen = asyncio.Event()
+        self.serving: list[asyncio.Task] = []
 
     async def __aenter__(self) -> Self:
         self.server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
@@ -92,17 +93,26 @@ class Proxy:
 
     async def __aexit__(self, *_: object) -> None:
         self.server.close()
+        for one in self.serving:
+            one.cancel()
+        await asyncio.gather(*self.serving, return_exceptions=True)
 
     async def _serve(self, reader, writer) -> None:
+        self.serving.append(asyncio.current_task())
         up_reader, up_writer = await asyncio.open_connection("127.0.0.1", self.upstream)
         spoiled = asyncio.Event()
-        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+        try:
             await asyncio.gather(
                 self._pass(reader, up_writer, spoiled, is_request=True),
                 self._pass(up_reader, writer, spoiled, is_request=False),
             )
-        for one in (writer, up_writer):
-            one.close()
+        except (OSError, asyncio.CancelledError):
+            pass
+        finally:
+            for one in (writer, up_writer):
+                one.close()
+                with contextlib.suppress(OSError):
+                    await one.wait_closed()
 
     async def _pass(self, source, target, spoiled, *, is_request: bool) -> None:
         while piece := await source.read(_PIECE):
