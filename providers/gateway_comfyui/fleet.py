@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import time
 from collections.abc import Collection, Mapping, Sequence
 
 import attrs
@@ -16,6 +17,8 @@ from gateway_comfyui.workflows import Workflow
 _OLDEST = (0, 3, 58)
 _WITHOUT_METADATA = "--disable-metadata"
 _SILENT = "it does not answer"
+# Buyers wait for each machine that is asked, so a silent one rests.
+_REST_S = 15.0
 
 
 @attrs.frozen(kw_only=True)
@@ -64,6 +67,8 @@ class Fleet:
     machines: Sequence[Machine]
     # Machines that are too old.
     _unfit: set[str] = attrs.field(factory=set, init=False)
+    # Until when a machine that did not answer is left out, by its name.
+    _silent_until: dict[str, float] = attrs.field(factory=dict, init=False)
 
     def named(self, name: str) -> Machine | None:
         """Return a machine by its name; None if the operator has removed it."""
@@ -71,14 +76,30 @@ class Fleet:
 
     async def pick(self) -> Machine:
         """Return the machine with the fewest jobs; raises an error if none answers."""
-        fit = [one for one in self.machines if one.name not in self._unfit]
-        asked = [(one, one.queue_length()) for one in fit or self.machines]
-        lengths = await asyncio.gather(*(ask for _, ask in asked), return_exceptions=True)
-        found = list(zip((one for one, _ in asked), lengths, strict=True))
+        asked = self._askable()
+        lengths = await asyncio.gather(*(self._ask(one) for one in asked), return_exceptions=True)
+        found = list(zip(asked, lengths, strict=True))
         loads = [(one, length) for one, length in found if isinstance(length, int)]
         if not loads:
             raise next(error for _, error in reversed(found) if isinstance(error, BaseException))
         return min(loads, key=lambda load: load[1])[0]
+
+    def _askable(self) -> Sequence[Machine]:
+        """Return the machines to ask: none that is too old, and a silent one only if it is last."""
+        fit = [one for one in self.machines if one.name not in self._unfit]
+        if not fit:
+            raise AccountProblem("Every ComfyUI is too old.")
+        now = time.monotonic()
+        return [one for one in fit if self._silent_until.get(one.name, now) <= now] or fit
+
+    async def _ask(self, machine: Machine) -> int:
+        try:
+            length = await machine.queue_length()
+        except Transient:
+            self._silent_until[machine.name] = time.monotonic() + _REST_S
+            raise
+        self._silent_until.pop(machine.name, None)
+        return length
 
     async def inspect(self, workflows: Collection[Workflow]) -> Report:
         """Ask every machine for its version, queue, nodes and models."""

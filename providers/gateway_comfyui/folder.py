@@ -106,11 +106,15 @@ def _check_fields(about: Mapping[str, Any]) -> None:
     for name in _TABLES:
         if not isinstance(about.get(name, {}), dict):
             raise _Mistake(f"{name} is a table: write [{name}] on a line of its own.")
-    if about["capability"] not in KINDS:
-        raise _Mistake(f"capability {about['capability']!r} is none of {', '.join(KINDS)}.")
-    if about["capability"] in SOUNDS and find_spec("soundfile") is None:
-        raise _Mistake("selling sound needs a decoder: install generation-gateway[audio].")
+    _check_capability(about["capability"])
     _check_numbers(about)
+
+
+def _check_capability(capability: str) -> None:
+    if capability not in KINDS:
+        raise _Mistake(f"capability {capability!r} is none of {', '.join(KINDS)}.")
+    if capability in SOUNDS and find_spec("soundfile") is None:
+        raise _Mistake("selling sound needs a decoder: install generation-gateway[audio].")
 
 
 def _check_numbers(about: Mapping[str, Any]) -> None:

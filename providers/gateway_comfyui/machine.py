@@ -13,6 +13,7 @@ from gateway import (
     AccountProblem,
     Answer,
     Attachment,
+    JobFailed,
     Outbound,
     Transient,
 )
@@ -142,6 +143,8 @@ class Machine:
         """Return a file that the history lists."""
         query = urlencode({name: as_text(file.get(name)) for name in _FILE_FIELDS})
         answer = await self.outbound.request("GET", f"/view?{query}", timeout_s=_FILE_S)
+        if answer.status == _NOT_FOUND:
+            raise JobFailed("ComfyUI no longer has the file of the job.")
         answer.check_poll()
         return answer.body
 

@@ -62,8 +62,8 @@ _MAX_BYTES = 128_000_000
 # Past runs from which progress is estimated.
 _RUNS = 20
 _MOST_PROGRESS = 0.95
-# Delivered jobs that are remembered.
-_DELIVERED = 1_000
+# Jobs that are remembered after their files were fetched.
+_FETCHED = 1_000
 _OK = 200
 # A 500 is ComfyUI's own; a proxy sends the others while ComfyUI is down.
 _CRASHED = 500
@@ -92,8 +92,8 @@ class ComfyUI:
     # When the machine of a job first did not answer, by the job's id.
     _silent: dict[str, float] = attrs.field(factory=dict, init=False, repr=False)
     # Jobs whose files were fetched. If the gateway refused those, another try makes new ones.
-    _delivered: deque[str] = attrs.field(
-        factory=lambda: deque(maxlen=_DELIVERED), init=False, repr=False
+    _fetched: deque[str] = attrs.field(
+        factory=lambda: deque(maxlen=_FETCHED), init=False, repr=False
     )
 
     def read_folder(self) -> list[Endpoint]:
@@ -147,7 +147,8 @@ class ComfyUI:
         if now - self._asked_at < _FRESH_S:
             return
         try:
-            if now - self._inspected_at > _INSPECTED_S:
+            is_known = unfit_error(self.report) is None
+            if not is_known or now - self._inspected_at > _INSPECTED_S:
                 await self.health()
             else:
                 await self.fleet.pick()
@@ -197,7 +198,7 @@ class ComfyUI:
         """Return the job of a try that ended before its handle was stored; None if it failed."""
         for attempt in range(job.attempt, 0, -1):
             prompt_id = _prompt_id(job, attempt)
-            if prompt_id in self._delivered:
+            if prompt_id in self._fetched:
                 continue
             for machine in self.fleet.machines:
                 # Another machine may work while this one is away.
@@ -228,8 +229,19 @@ class ComfyUI:
                 with contextlib.suppress(ProviderError):
                     await machine.free()
             raise failure_of(found.status)
-        result = await _fetch(machine, found, handle.facts.get("output", ""))
-        self._note_run(handle.id, slug, found)
+        result = await self._fetch(machine, handle, found)
+        if (seconds := seconds_of(found.status)) is not None:
+            self._runs.setdefault(slug, deque(maxlen=_RUNS)).append(seconds)
+        return result
+
+    async def _fetch(self, machine: Machine, handle: Handle, found: JobState) -> Result:
+        """Return the files. If they cannot be sold, another try makes new ones."""
+        try:
+            result = await fetch_files(machine, found, handle.facts.get("output", ""))
+        except JobFailed:
+            self._fetched.append(handle.id)
+            raise
+        self._fetched.append(handle.id)
         return result
 
     async def _find_patiently(self, machine: Machine, prompt_id: str) -> JobState:
@@ -254,13 +266,10 @@ class ComfyUI:
             return None
         return min(elapsed_s / max(statistics.median(runs), 0.001), _MOST_PROGRESS)
 
-    def _note_run(self, prompt_id: str, slug: str, found: JobState) -> None:
-        self._delivered.append(prompt_id)
-        if (seconds := seconds_of(found.status)) is not None:
-            self._runs.setdefault(slug, deque(maxlen=_RUNS)).append(seconds)
-
     async def cancel(self, handle: Handle) -> None:
         """Stop a job that took too long."""
+        for known in (self._running, self._silent):
+            known.pop(handle.id, None)
         machine = self.fleet.named(handle.facts.get("machine", ""))
         if machine is not None:
             await machine.stop(handle.id)
@@ -312,7 +321,7 @@ async def _is_queued(machine: Machine, prompt_id: str) -> bool:
         return False
 
 
-async def _fetch(machine: Machine, found: JobState, output: str) -> Result:
+async def fetch_files(machine: Machine, found: JobState, output: str) -> Result:
     """Return the files of the sold node, without the graph."""
     files = files_of(found.entry, output)
     if not files:

@@ -262,6 +262,17 @@ async def test_a_video_with_the_graph_is_not_delivered(provider, comfy):
         await made(provider, slug="clip")
 
 
+async def test_a_file_that_was_deleted_is_made_again(provider, comfy, monkeypatch):
+    job = job_of(provider)
+    handle = await provider.submit(BOAT, job)
+    assert (await provider.poll(handle, job)).outputs
+    comfy.files.clear()
+    with pytest.raises(JobFailed, match="no longer has the file"):
+        await provider.poll(handle, job)
+    assert (await made(provider, attempt=2)).outputs
+    assert len(comfy.orders) == 2
+
+
 @pytest.mark.parametrize("code", ["utf-8", "utf-16-le", "utf-16-be"])
 def test_a_graph_is_found_in_the_encodings_of_camera_data(code):
     graph = '{"1": {"class_type": "SaveImage"}}'.encode(code)
@@ -329,8 +340,14 @@ async def test_a_comfyui_that_is_too_old_is_not_used(provider, comfy, version):
     comfy.version = version
     with pytest.raises(AccountProblem, match=r"0\.3\.58 or newer"):
         await provider.health()
-    with pytest.raises(ExecutionError):
-        await provider.validate(BOAT, job_of(provider).endpoint)
+    for _ in range(2):
+        with pytest.raises(ExecutionError):
+            await provider.validate(BOAT, job_of(provider).endpoint)
+        # As if the answer were old.
+        provider._asked_at = float("-inf")
+    with pytest.raises(AccountProblem):
+        await provider.submit(BOAT, job_of(provider))
+    assert comfy.orders == []
 
 
 @pytest.mark.parametrize("version", ["0.3.58", "0.3.64", "0.33.0", "1.0"])
@@ -348,6 +365,12 @@ async def test_one_machine_that_works_is_enough(comfy, comfy_2, folder):
     assert "ComfyUI 0.33.0, 0 jobs in its queue" in shown
     await provider.submit(BOAT, job_of(provider))
     assert len(comfy_2.orders) == 1
+    # The silent one is not asked by each buyer.
+    before = len(comfy.asked)
+    for _ in range(3):
+        provider._asked_at = float("-inf")
+        await provider.validate(BOAT, job_of(provider).endpoint)
+    assert len(comfy.asked) == before
     comfy_2.is_away = True
     with pytest.raises(Transient, match="No ComfyUI works"):
         await provider.health()
