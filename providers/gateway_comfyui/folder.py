@@ -11,7 +11,7 @@ from typing import Any
 from gateway import SettingsError, usdc
 from gateway.vendors import as_object
 from gateway_comfyui.graphs import graph_of, is_link
-from gateway_comfyui.workflows import KINDS, PLACES, REFUSED, SIZES, SOUNDS, Place, Workflow
+from gateway_comfyui.workflows import KINDS, PLACES, REFUSED, SIZES, Place, Workflow
 
 _NAME = re.compile(r"[a-z0-9]+(?:[-._][a-z0-9]+)*")
 _MAX_NAME_CHARS = 100
@@ -113,7 +113,7 @@ def _check_fields(about: Mapping[str, Any]) -> None:
 def _check_capability(capability: str) -> None:
     if capability not in KINDS:
         raise _Mistake(f"capability {capability!r} is none of {', '.join(KINDS)}.")
-    if capability in SOUNDS and find_spec("soundfile") is None:
+    if KINDS[capability].is_sound and find_spec("soundfile") is None:
         raise _Mistake("selling sound needs a decoder: install generation-gateway[audio].")
 
 

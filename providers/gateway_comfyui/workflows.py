@@ -7,13 +7,25 @@ from typing import Any
 
 import attrs
 
-from gateway import Choice, Endpoint, GenerationRequest, InvalidInput, PriceStep, usdc
+from gateway import (
+    PICTURE_FILE,
+    PICTURES,
+    Capability,
+    Choice,
+    Endpoint,
+    GenerationRequest,
+    InvalidInput,
+    PriceStep,
+    usdc,
+)
+from gateway.domain.capabilities import DECLARED
 from gateway.vendors import picture_size
+from gateway_media.capabilities import ALWAYS, WITH_SOUND
+from gateway_media.kinds import SOUND, VIDEO
 
 NAME = "comfyui"
 RATIOS = {"1:1": (1, 1), "4:3": (4, 3), "3:4": (3, 4), "16:9": (16, 9), "9:16": (9, 16)}
-_FORMATS = ("png", "jpg", "webp")
-PICTURES = (".png", ".jpg", ".jpeg", ".webp")
+ENDINGS = (".png", ".jpg", ".jpeg", ".webp")
 # Syntax in a prompt by which common nodes load a file.
 REFUSED = ("embedding:", "<lora:")
 # Each node takes smaller seeds; some take no larger ones.
@@ -23,6 +35,9 @@ _MICROS = 1_000_000
 _LEAST_PART = 0.9
 # Nodes whose files are PNGs, from which the gateway removes the graph.
 _SAVES_PNG = ("SaveImage", "PreviewImage")
+
+# The results of workflows: one kind each.
+_MADE = ((PICTURES,), (VIDEO,), (SOUND,))
 
 Graph = Mapping[str, Any]
 Place = tuple[str, str]
@@ -34,24 +49,32 @@ class Kind:
     """Inputs and formats of the workflows of one capability."""
 
     needs: tuple[str, ...]
-    takes: tuple[str, ...] = ()
+    takes: tuple[str, ...]
     # Values of `output_format`. The gateway converts pictures only.
-    formats: tuple[str, ...] = ()
+    formats: tuple[str, ...]
+    is_sound: bool
+
+
+def _kind_of(capability: Capability) -> Kind | None:
+    """Return the kind by a capability's declaration; None if no workflow can make it."""
+    sends_picture = PICTURE_FILE in capability.files
+    if capability.results not in _MADE or (capability.files and not sends_picture):
+        return None
+    needs_prompt = capability.prompt.use == "required"
+    return Kind(
+        needs=(*(["prompt"] if needs_prompt else []), *(["picture"] if sends_picture else [])),
+        takes=() if needs_prompt else ("prompt",),
+        formats=capability.output_formats if capability.results == (PICTURES,) else (),
+        is_sound=capability.results == (SOUND,),
+    )
 
 
 # By capability. Any of them may also take a seed, and width with height.
 KINDS = {
-    "text-to-image": Kind(("prompt",), formats=_FORMATS),
-    "image-editing": Kind(("prompt", "picture"), formats=_FORMATS),
-    "image-upscaling": Kind(("picture",), ("prompt",), formats=_FORMATS),
-    # The prompt of this capability is a colour, which no node takes.
-    "background-removal": Kind(("picture",), formats=("png", "webp")),
-    "text-to-video": Kind(("prompt",)),
-    "image-to-video": Kind(("picture",), ("prompt",)),
-    "text-to-audio": Kind(("prompt",)),
-    "text-to-speech": Kind(("prompt",)),
+    one.name: kind
+    for one in (*DECLARED.values(), *ALWAYS, *WITH_SOUND)
+    if (kind := _kind_of(one)) is not None
 }
-SOUNDS = ("text-to-audio", "text-to-speech")
 SIZES = ("width", "height")
 PLACES = ("prompt", "picture", "seed", *SIZES)
 
@@ -113,7 +136,7 @@ class Workflow:
             ),
             cost_micros=round(float(self.cost) * _MICROS) if self.cost else None,
             required_fields=self._required_fields(),
-            file_extensions=PICTURES if "picture" in self.inputs else (),
+            file_extensions=ENDINGS if "picture" in self.inputs else (),
             aspect_ratio=Choice(values=tuple(RATIOS), default=default_ratio)
             if is_sized
             else Choice(),

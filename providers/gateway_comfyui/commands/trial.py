@@ -21,7 +21,7 @@ from gateway import (
 )
 from gateway_comfyui.fleet import Fleet
 from gateway_comfyui.provider import ComfyUI
-from gateway_comfyui.workflows import PICTURES, Workflow
+from gateway_comfyui.workflows import ENDINGS, Workflow
 
 DEFAULT_PROMPT = "A small red boat on a calm sea"
 _POLL_S = 0.5
@@ -79,7 +79,7 @@ async def run_once(fleet: Fleet, workflow: Workflow, prompt: str) -> Trial:
 def _request(workflow: Workflow, prompt: str) -> GenerationRequest:
     attachment, endpoint = None, workflow.endpoint()
     if "picture" in workflow.inputs:
-        name, data = PICTURE_FILE.sample(PICTURES) or ("", b"")
+        name, data = PICTURE_FILE.sample(ENDINGS) or ("", b"")
         attachment = Attachment(name=name, data=data)
     request = GenerationRequest(
         prompt=prompt if "prompt" in workflow.inputs else "",
