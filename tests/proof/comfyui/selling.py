@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import attrs
+from vendor_site import PlainJob
 
 import gateway_comfyui
 from gateway import GenerationRequest
@@ -96,3 +97,7 @@ def make_provider(*urls: str, folder: Path, authorization: str = ""):
 
 
 BOAT = GenerationRequest(prompt=PROMPT, aspect_ratio="1:1", resolution="1K", output_format="png")
+
+
+def job_of(provider, slug="picture", **fields) -> PlainJob:
+    return PlainJob(provider.workflows[slug].endpoint(), **fields)
