@@ -14,7 +14,7 @@ PYTEST := $(BIN)/python -m pytest
 
 .PHONY: install models models-large lock demo quick test collect test-profile test-slow long-proofs proof check bench format docs site frontend clean
 .PHONY: bench-documents bench-peers bench-paid bench-nodes bench-smoke
-.PHONY: image-check check-workflows vendors newest oldest
+.PHONY: image-check check-workflows vendors comfyui newest oldest
 .PHONY: sim mutants crash races faults clients fuzz chaos chaos-upgrade test-postgres
 
 install: $(VENV)/.installed
@@ -250,6 +250,14 @@ $(WORKFLOWS_VENV)/.installed:
 	$(PYTHON) -m venv $(WORKFLOWS_VENV)
 	$(WORKFLOWS_VENV)/bin/python -m pip install --quiet check-jsonschema==0.39.0 zizmor==1.32.0
 	touch $@
+
+# A real ComfyUI, which is broken in every place; minutes. COMFYUI names its checkout, with its
+# environment in `venv` (tests/README.md). A CPU is enough, and it needs no model.
+COMFYUI ?=
+comfyui: install
+	@test -x "$(COMFYUI)/venv/bin/python" || \
+		{ echo "make comfyui COMFYUI=<checkout of ComfyUI with its environment in venv>"; exit 1; }
+	COMFYUI="$(COMFYUI)" $(PYTEST) -q tests/proof/comfyui
 
 # The vendors' own clients against the fakes, the adapters' requests against the clients' types, and
 # an adapter against docling-serve's HTTP layer. No vendor is called. `make vendors SDKS=newest`

@@ -156,7 +156,7 @@ class GatewayUnderTest:
         self.pool = WorkerPool(
             store=self.store,
             catalog=self.catalog,
-            output_store=DiskOutputs(self._folder / "outputs", "kit"),
+            output_store=DiskOutputs(self._folder / "outputs", "kit", self.catalog.media_types),
             now=self.clock,
             workers=self.settings.workers,
             retention_s=_RETENTION_S,

@@ -7,14 +7,16 @@ import attrs
 import pytest
 
 import gateway_openai
+from gateway import GenerationRequest
 from gateway.catalog.catalog import Catalog
 from gateway.settings import Settings, load_settings
 from gateway.vendors import base_url
+from gateway_comfyui.folder import parse_workflow
 from gateway_openai.settings import OpenAISettings
 
 DOCS = Path(__file__).parents[3] / "docs"
 PAGE = (DOCS / "self-hosted.md").read_text("utf-8")
-(TOML,) = re.findall(r"^```toml\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+WORKFLOW, TOML = re.findall(r"^```toml\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 ADDRESSES = re.findall(r"\| `(http://[^`]+)` \|$", PAGE, re.MULTILINE)
 NAMED = re.findall(r"\b(?:GATEWAY_)?(?:OPENAI|openai)_([A-Za-z_0-9]+)\b(?!/)", PAGE)
 
@@ -44,6 +46,20 @@ def test_the_settings_sell_pictures_at_the_price_and_cost_of_the_page(tmp_path, 
     assert endpoint.cost_micros == 4_000
     assert provider.traits.max_concurrency == 1
     assert not provider.is_openai
+
+
+def test_the_workflow_of_the_page_is_sold():
+    texts = {number: {"text": "a text"} for number in ("6", "17")}
+    seeds = {number: {"noise_seed": 1} for number in ("10", "14")}
+    inputs = {"5": {"width": 8, "height": 8}, "13": {"filename_prefix": "a"}} | texts | seeds
+    graph = {number: {"class_type": "Any", "inputs": one} for number, one in inputs.items()}
+    workflow = parse_workflow("portrait", WORKFLOW, graph)
+    endpoint = workflow.endpoint()
+    assert (endpoint.price_units, endpoint.price_steps[0].price_units) == (30_000, 50_000)
+    assert (endpoint.cost_micros, endpoint.resolution.values) == (4_000, ("1K", "2K"))
+    # The size that the page names.
+    request = GenerationRequest(aspect_ratio="16:9", resolution="1K")
+    assert workflow.size_of(request) == (1360, 768)
 
 
 @pytest.mark.parametrize("address", ADDRESSES)

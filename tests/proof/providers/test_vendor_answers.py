@@ -38,7 +38,8 @@ SAID = ("name", "source", "version", "licence", "seen", "kind", "expected")
 RETURNED = (Result, Pending, Handle)
 # These use no vendor.
 EMBEDDED = {"gateway_documents", "gateway_pictures", "gateway_sandbox_image", "gateway_speech"}
-OTHERS = {"gateway_media"}
+# The answers of ComfyUI are in tests/proof/comfyui.
+OTHERS = {"gateway_media", "gateway_comfyui"}
 
 
 def _cases():

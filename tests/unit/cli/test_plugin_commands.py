@@ -33,6 +33,7 @@ def models() -> None:
     click.echo("fast-1")
 '''
 ROOT = Path(__file__).parents[3]
+ROOTS = ("plugins", "providers")
 GREET = """
 import click
 
@@ -189,7 +190,8 @@ def test_a_checkout_that_was_never_installed_has_every_command(command, monkeypa
 
 @pytest.mark.parametrize("place", installed.BUNDLED_COMMANDS)
 def test_a_bundled_table_imports_nothing(place):
-    folder = ROOT / "plugins" / place.partition(":")[0].replace(".", "/")
-    text, table = ast.parse((folder / "__init__.py").read_text()).body
+    file = place.partition(":")[0].replace(".", "/") + "/__init__.py"
+    (found,) = (ROOT / root / file for root in ROOTS if (ROOT / root / file).exists())
+    text, table = ast.parse(found.read_text()).body
     assert isinstance(text, ast.Expr)
     assert isinstance(table, ast.Assign)

@@ -44,6 +44,11 @@ SETTINGS = {
 }
 NO_WALLET = {"GATEWAY_WALLET": ""}
 REFUND_KEY = {"GATEWAY_REFUND_KEY": "2" * 64}
+COMFYUI = {
+    "GATEWAY_COMFYUI_WORKFLOWS": "workflows",
+    # Nothing answers there.
+    "GATEWAY_COMFYUI_URLS": "http://127.0.0.1:1",
+}
 COPIES = {"GATEWAY_BACKUP_URL": "file:///proc/none"}
 STRANGER = "0x" + "99" * 20
 
@@ -85,6 +90,12 @@ LINES = {
     # `--wide`, because the width of the columns depends on the path of the folder.
     "check": ["check --wide", ("check --wide", COPIES), "check --wide --listing"],
     "codes": ["codes off"],
+    "comfyui": [
+        "comfyui list",
+        ("comfyui check", COMFYUI),
+        ("comfyui remove portrait", COMFYUI),
+        ("comfyui add --last --name portrait --price 0.03", COMFYUI),
+    ],
     "demo": [],
     "drill": ["drill", ("drill", COPIES)],
     "encrypt-key": [
@@ -218,6 +229,7 @@ MISTAKEN = {
     "backups": "backups",
     "check": "check",
     "codes": "codes off",
+    "comfyui": "comfyui add --name portrait --price 0.03",
     "drill": "drill",
     "endpoints": "endpoints",
     "mcp-config": "mcp-config",

@@ -81,6 +81,8 @@ def test_every_bundled_provider_has_an_endpoint_here():
         # Their models are hidden.
         "gateway_pictures",
         "gateway_speech",
+        # It sells the workflows of an operator's folder.
+        "gateway_comfyui",
         *OPTIONAL_PARTS,
     }
     assert selling == set(BUNDLED) - sell_nothing
