@@ -2,7 +2,7 @@
 
 import attrs
 
-from gateway.domain import IMAGE_EDITING, PICTURE_FILE, Endpoint
+from gateway.domain import PICTURE_FILE, Endpoint
 
 
 @attrs.frozen
@@ -25,9 +25,7 @@ _SPEECH = SampleFile("speech.ogg")
 
 def choose(endpoint: Endpoint) -> SampleFile | None:
     """Return the file that shows best what an endpoint does, or None."""
-    if endpoint.capability == IMAGE_EDITING:
-        return _LAKE
     kinds = endpoint.file_kinds
     if PICTURE_FILE in kinds:
-        return _PHOTOGRAPH
+        return _LAKE if "prompt" in endpoint.required_fields else _PHOTOGRAPH
     return _SPEECH if any(".ogg" in kind.endings for kind in kinds) else None
