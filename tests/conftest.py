@@ -32,6 +32,7 @@ from gateway import (
     hookimpl,
     usdc,
 )
+from tests import hidden_models
 from tests.authorizations import header_of, payload_of
 from tests.migrated_databases import put_database
 from tests.patience import until
@@ -45,6 +46,8 @@ WALLET = "0x7Cf1A6bD3Fb7A9c1A5e2A3F9c2dB2f3A4b5C6d7E".lower()
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
+
+hidden_models.hide()
 
 pytest_plugins = ["tests.databases", "tests.distribution", "tests.quick_starts", "tests.short_form"]
 

@@ -47,9 +47,12 @@ class _Variable:
         return _text(self.name) + shape + struct.pack("<BI", self.kind, len(self.data)) + self.data
 
 
-def convert(model: bytes) -> bytes:
-    """Return a model of 16-bit floats with its matrices in 8 bits and the rest in 32."""
-    reader = _Reader(model)
+def convert(*parts: bytes) -> bytes:
+    """Return a model of 16-bit floats with its matrices in 8 bits and the rest in 32.
+
+    A package may contain the file in parts.
+    """
+    reader = _Reader(b"".join(parts))
     version, spec, revision = reader.number("I"), reader.text(), reader.number("I")
     read = [_read_variable(reader) for _ in range(reader.number("I"))]
     aliases = [(reader.text(), reader.text()) for _ in range(reader.number("I"))]

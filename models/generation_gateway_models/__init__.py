@@ -1,7 +1,9 @@
 """Weights of small models, with their sources and licences (models/README.md)."""
 
 import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -23,18 +25,30 @@ class Licence:
 def weights(name: str) -> Path:
     """Return the path of a file of weights, or of a folder of them.
 
-    Raises LookupError if the installed package does not contain it.
+    Raises LookupError if no installed package contains it.
     """
-    path = _HERE / "weights" / name
-    if name not in _names() or not path.exists():
-        raise LookupError(f"generation-gateway-models contains no weights named {name!r}.")
-    return path
+    if name in _names():
+        for folder in _folders():
+            if (folder / name).exists():
+                return folder / name
+    raise LookupError(f"generation-gateway-models contains no weights named {name!r}.")
 
 
 def licences() -> tuple[Licence, ...]:
-    """Return the licences of the weights that this package contains, in the order of names."""
+    """Return the licences of the installed weights, in the order of names."""
     rows = sorted(_rows(), key=lambda row: str(row["name"]))
-    return tuple(_licence(row) for row in rows if (_HERE / "weights" / row["name"]).exists())
+    return tuple(_licence(row) for row in rows if _is_installed(row["name"]))
+
+
+def _is_installed(name: str) -> bool:
+    return any((folder / name).exists() for folder in _folders())
+
+
+def _folders() -> Iterator[Path]:
+    yield _HERE / "weights"
+    large = find_spec("generation_gateway_models_large")
+    if large is not None and large.origin is not None:
+        yield Path(large.origin).parent / "weights"
 
 
 def _rows() -> list[dict[str, Any]]:

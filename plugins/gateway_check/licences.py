@@ -8,8 +8,8 @@ from importlib.util import find_spec
 import attrs
 
 _GATEWAY = "generation-gateway"
-_WEIGHTS = "generation-gateway-models"
-_EXTRAS = ("models", "nsfw")
+_WEIGHTS = {_GATEWAY, "generation-gateway-models", "generation-gateway-models-large"}
+_EXTRAS = ("models", "models-large", "nsfw")
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 _OF_EXTRA = re.compile(r"""\bextra\s*==\s*['"]([^'"]+)['"]""")
 _MAX_CHARS = 60
@@ -45,7 +45,7 @@ def _packages() -> set[str]:
             continue
         found.add(name)
         waiting += [needed for needed, extra in _required(name) if not extra]
-    return found - {_WEIGHTS}
+    return found - _WEIGHTS
 
 
 def _required(package: str) -> Iterator[tuple[str, str]]:

@@ -30,7 +30,7 @@ def cutter() -> Chosen:
         limits = _limits(cpu_s=60, memory_bytes=_LARGE_BYTES)
         note = "background-removal runs ISNet, because the memory suffices"
         return Chosen("isnet", _sandbox("cutting:cut_out", "cutting:load_isnet", limits), note)
-    missing = "its weights" if has_memory else "1.1 GB of GATEWAY_SANDBOX_MEMORY_MB"
+    missing = "the extra models-large" if has_memory else "1.1 GB of GATEWAY_SANDBOX_MEMORY_MB"
     note = f"background-removal runs U²-Net p; the larger ISNet needs {missing}"
     sandbox = _sandbox("cutting:cut_out", "cutting:load_u2net", _limits(cpu_s=60))
     return Chosen("u2net-p", sandbox, note)

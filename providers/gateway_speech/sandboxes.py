@@ -11,12 +11,15 @@ _CHILD = "gateway_speech.child"
 
 
 def speaker() -> Sandbox:
-    """Return the sandbox that reads texts aloud: 0.15 s of processor for 100 characters."""
+    """Return the sandbox that reads texts aloud.
+
+    A thousand characters take 1 s of processor, as Opus 3 s, and the longest sound 60 s.
+    """
     return Sandbox(
         function=f"{_CHILD}.voice:speak",
         warm=(f"{_CHILD}.voice:warm",),
         limits=SandboxLimits(
-            memory_bytes=_MEMORY_BYTES, cpu_s=120, wall_s=500.0, children=1, idle_s=_IDLE_S
+            memory_bytes=_MEMORY_BYTES, cpu_s=240, wall_s=550.0, children=1, idle_s=_IDLE_S
         ),
     )
 

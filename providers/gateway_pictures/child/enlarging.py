@@ -14,9 +14,10 @@ _MODELS = {
     "enlarge 4x": ("span-x4.onnx", 4),
     "repair": ("realesr-x4.onnx", 4),
 }
-# A tile's side, and the pixels around it that the network sees, too. With fewer, tiles differ from
-# the whole picture by more than one level of 256.
-_TILE, _AROUND = 128, 16
+# A tile's side, and the pixels around it that the network sees, too. A pixel of a result depends on
+# 21 pixels in each direction; with fewer, the seams of tiles become visible.
+_TILE, _AROUND = 160, 22
+_STEP = 32
 _nets: dict[str, tuple[Net, int]] = {}
 
 
@@ -51,6 +52,7 @@ def enlarged(
 ) -> Image.Image:
     """Return an RGB picture with `factor` times the sides; the network has a scale of its own."""
     # All tiles have one size, because the runtime keeps memory for each size.
+    tile = min(tile, -(-max(image.size) // _STEP) * _STEP)
     more = [(_AROUND, _AROUND - side % -tile) for side in (image.height, image.width)]
     pixels = np.pad(np.asarray(image), (*more, (0, 0)), mode="edge")
     large = Image.new("RGB", (image.width * factor, image.height * factor))

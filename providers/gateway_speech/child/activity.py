@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gateway_speech.child.resampling import Samples
+from gateway_speech.child.sounds import FULL_SCALE
 
 RATE = 16_000
 _FRAME, _HOP = 640, 160
@@ -22,7 +23,7 @@ _QUIET_DB = -60.0
 # Strength of the band of speech, between its loud and its quiet moments.
 _LOWEST_HZ, _LOW_HZ, _HIGH_HZ = 100, 200, 4_000
 _LEAST_SPREAD_DB = 6.0
-_LEAST_VOICED_S = 0.15
+LEAST_VOICED_S = 0.15
 # Words begin before their first vowel and end after the last one.
 _AROUND_S = 0.6
 _AT_ONCE = 1_000
@@ -34,7 +35,7 @@ class Activity:
 
     voiced: npt.NDArray[np.bool_]
 
-    def has_speech(self, begin_s: float, end_s: float, least_s: float = _LEAST_VOICED_S) -> bool:
+    def has_speech(self, begin_s: float, end_s: float, least_s: float = LEAST_VOICED_S) -> bool:
         """Whether a part of the sound contains voiced speech."""
         first, last = max(0, int(begin_s / _HOP_S)), max(0, int(end_s / _HOP_S))
         return bool(self.voiced[first:last].sum() * _HOP_S >= least_s)
@@ -44,13 +45,14 @@ class Activity:
         return self.has_speech(begin_s - _AROUND_S, end_s + _AROUND_S, _HOP_S)
 
 
-def find(samples: Samples) -> Activity:
+def find(samples: npt.NDArray[np.int16]) -> Activity:
     """Return the activity of a sound; nothing is voiced in one whose strength is steady."""
     count = max(0, 1 + (len(samples) - _FRAME) // _HOP)
     voiced, levels = np.zeros(count, bool), np.full(count, -120.0, np.float32)
     for at in range(0, count, _AT_ONCE):
         part = samples[at * _HOP : (min(at + _AT_ONCE, count) - 1) * _HOP + _FRAME]
-        voiced[at : at + _AT_ONCE], levels[at : at + _AT_ONCE] = _measure(part)
+        floats = (part / FULL_SCALE).astype(np.float32)
+        voiced[at : at + _AT_ONCE], levels[at : at + _AT_ONCE] = _measure(floats)
     return Activity(voiced & _moves(levels))
 
 

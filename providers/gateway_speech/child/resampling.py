@@ -12,6 +12,8 @@ Samples = npt.NDArray[np.float32]
 _CROSSINGS = 16
 _PASS = 0.94
 _KAISER = 9.0
+# Odd pairs of rates have more phases; then the nearest one is taken.
+_MOST_PHASES = 1_024
 # Outputs that are computed together.
 _AT_ONCE = 1 << 13
 
@@ -41,7 +43,8 @@ class Resampler:
         self._step, self._phases = self.source // shared, self.target // shared
         half = math.ceil(_CROSSINGS * max(1.0, self.source / self.target))
         self._taps = 2 * half
-        self._table = _filters(self._phases, half, min(1.0, self.target / self.source))
+        phases = min(self._phases, _MOST_PHASES)
+        self._table = _filters(phases, half, min(1.0, self.target / self.source))
         self._kept, self._begin = np.zeros(half, np.float32), -half
 
     def push(self, block: Samples) -> Samples:
@@ -80,7 +83,8 @@ class Resampler:
         places = numbers * self._step
         first = places // self._phases - self._taps // 2 + 1 - self._begin
         windows = np.lib.stride_tricks.sliding_window_view(self._kept, self._taps)[first]
-        made: Samples = np.einsum("ij,ij->i", windows, self._table[places % self._phases])
+        rows = places % self._phases * len(self._table) // self._phases
+        made: Samples = np.einsum("ij,ij->i", windows, self._table[rows])
         return made
 
     def _drop(self, before: int) -> None:

@@ -47,7 +47,8 @@ def read(tokens: Sequence[int], vocabulary: Vocabulary, length_s: float) -> Wind
     rest = list(_segment(vocabulary.text(words), begin, length_s))
     if rest and found and not is_last and found[-1].end >= _LEAST_STEP_S:
         return Window(found, found[-1].end)
-    step_s = found[-1].end if found and not rest and not is_last else WINDOW_S
+    # Behind the last sentence there may be speech that the model has left out.
+    step_s = found[-1].end if found and not rest else WINDOW_S
     return Window(found + rest, max(step_s, _LEAST_STEP_S))
 
 

@@ -4,6 +4,7 @@ import io
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 import soundfile
 
 from gateway.sandbox.errors import SandboxRefusal
@@ -18,6 +19,8 @@ FORMS = {
 }
 _READ = (*FORMS.values(), ("OGG", "VORBIS"))
 _BLOCK_S = 10
+# Of 16 bits.
+FULL_SCALE = 32_767.0
 _UNREADABLE = "The recording cannot be decoded: save it again as WAV, FLAC, MP3 or Opus."
 _MAX_RATE, _MIN_RATE, _MAX_CHANNELS = 192_000, 4_000, 2
 
@@ -49,19 +52,28 @@ class Recording:
             yield np.clip(np.nan_to_num(block, nan=0.0), -1.0, 1.0)
 
 
-def read_mono(data: bytes, rate: int, most_seconds: int) -> Samples:
-    """Return a recording as one channel with a rate.
+def read_mono(data: bytes, rate: int, most_seconds: int) -> npt.NDArray[np.int16]:
+    """Return a recording as one channel with a rate, in 16 bits to save memory.
 
     Raises `SandboxRefusal` if it is too long or cannot be decoded.
     """
     recording = Recording(data)
-    resampler, parts, frames = Resampler(recording.rate, rate), [], 0
-    for block in recording.blocks():
-        frames += len(block)
-        if frames > (most_seconds + 1) * recording.rate:
+    resampler = Resampler(recording.rate, rate)
+    # Memory that is not written takes no place.
+    kept = np.empty((most_seconds + 1) * rate, np.int16)
+    frames = 0
+    for part in _resampled(recording, resampler):
+        if frames + len(part) > len(kept):
             raise SandboxRefusal(f"The recording has more than {most_seconds:,} seconds.")
-        parts.append(resampler.push(np.ascontiguousarray(block.mean(1))))
-    return np.concatenate((*parts, resampler.finish()))
+        kept[frames : frames + len(part)] = np.rint(np.clip(part, -1.0, 1.0) * FULL_SCALE)
+        frames += len(part)
+    return kept[:frames]
+
+
+def _resampled(recording: Recording, resampler: Resampler) -> Iterator[Samples]:
+    for block in recording.blocks():
+        yield resampler.push(np.ascontiguousarray(block.mean(1)))
+    yield resampler.finish()
 
 
 class Encoder:

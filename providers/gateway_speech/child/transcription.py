@@ -7,6 +7,7 @@ from pathlib import Path
 import attrs
 import ctranslate2
 import numpy as np
+import numpy.typing as npt
 
 from gateway.sandbox.errors import SandboxRefusal
 from gateway_speech.child import activity, segments, sounds, transcripts
@@ -25,6 +26,8 @@ _TEMPERATURES = (0.0, 0.4, 0.8)
 # CTranslate2 spends half of it on the transcript.
 _MOST_TOKENS = 448
 _MOST_FIRST_STAMP = 50
+# Of voice behind a sentence, before the model is asked for more. Its times are not exact.
+_LEAST_REST_S = 0.4
 _SEED = 0
 
 
@@ -52,9 +55,8 @@ def _warm(folder: Path) -> None:
     sounds.warm()
     files = {name: (folder / name).read_bytes() for name in _FILES}
     _loaded.append(_Loaded(files, Vocabulary.parse(files["vocabulary.txt"].decode())))
-    silence = np.zeros(RATE, np.float32)
-    log_mel(silence)
-    activity.find(silence)
+    log_mel(np.zeros(RATE, np.float32))
+    activity.find(np.zeros(RATE, np.int16))
 
 
 def transcribe(output_format: str, data: bytes) -> bytes:
@@ -67,20 +69,21 @@ def transcribe(output_format: str, data: bytes) -> bytes:
     return transcripts.WRITERS[output_format](transcripts.Transcript(found, total_s)).encode()
 
 
-def _sentences(samples: Samples) -> Iterator[segments.Segment]:
+def _sentences(samples: npt.NDArray[np.int16]) -> Iterator[segments.Segment]:
     active = activity.find(samples)
     listener: _Listener | None = None
-    at, total_s = 0.0, len(samples) / RATE
+    at, total_s, least_s = 0.0, len(samples) / RATE, activity.LEAST_VOICED_S
     while at < total_s - _LEAST_S:
-        if not active.has_speech(at, at + WINDOW_S):
-            at += WINDOW_S
+        if not active.has_speech(at, at + WINDOW_S, least_s):
+            at, least_s = at + WINDOW_S, activity.LEAST_VOICED_S
             continue
         listener = listener or _Listener.load()
-        window = listener.listen(samples[int(at * RATE) : int((at + WINDOW_S) * RATE)])
+        part = samples[int(at * RATE) :][: WINDOW_S * RATE]
+        window = listener.listen((part / sounds.FULL_SCALE).astype(np.float32))
         for one in window.segments:
             if active.is_heard(at + one.start, at + one.end):
                 yield segments.Segment(at + one.start, at + one.end, one.text)
-        at += window.step_s
+        at, least_s = at + window.step_s, _LEAST_REST_S
 
 
 @attrs.frozen

@@ -12,7 +12,8 @@ from gateway_speech.child.resampling import Samples
 RATE = 24_000
 # As a WAV, 20 minutes are within the size of a result.
 MAX_SECONDS = 1_200
-MAX_PHONEMES = 400
+# The model's memory grows with them; a piece of plain text has fewer.
+MAX_PHONEMES = 240
 _SEED = 0
 # The voice begins and ends each piece with silence, below this level.
 _SILENCE = 0.004

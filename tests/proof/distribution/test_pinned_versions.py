@@ -24,8 +24,12 @@ PYTHONS = ("3.11.0", "3.12.0", "3.13.0", "3.14.0")
 BACKPORTS = {"async-timeout", "backports-tarfile", "importlib-metadata", "lazy-importer", "zipp"}
 # vyper with its dependencies, and coincurve, which is optional for eth_keys.
 WITHOUT_WHEELS = {"asttokens", "coincurve", "immutables", "lark", "vyper", "wheel"}
-# Built from this repository by `make models`; it depends on nothing.
-OURS = {PROJECT["name"], "generation-gateway-models"}
+# The last two are built by `make models` and `make models-large`, and depend on nothing else.
+OURS = {
+    PROJECT["name"],
+    "generation-gateway-models",
+    "generation-gateway-models-large",
+}
 LISTS = {
     "constraints.txt": [f"{PROJECT['name']}[{','.join(EXTRAS)}]"],
     "deploy/image.txt": [f"{PROJECT['name']}[alarms,facilitator,fast,mcp,passkeys,postgres,redis]"],

@@ -37,7 +37,7 @@ KINDS = {"recorded", "issue", "sdk-type", "docs", "third-party"}
 SAID = ("name", "source", "version", "licence", "seen", "kind", "expected")
 RETURNED = (Result, Pending, Handle)
 # These use no vendor.
-EMBEDDED = {"gateway_documents", "gateway_sandbox_image"}
+EMBEDDED = {"gateway_documents", "gateway_pictures", "gateway_sandbox_image", "gateway_speech"}
 OTHERS = {"gateway_media"}
 
 
