@@ -14,7 +14,7 @@ import attrs
 import numpy as np
 import soundfile
 from numpy.typing import NDArray
-from PIL import Image, ImageDraw
+from PIL import Image, ImageDraw, ImageFilter
 from place import sized
 
 Values = NDArray[Any]
@@ -25,6 +25,8 @@ _SIDE = sized(512, 96)
 _WIDTH, _HEIGHT = sized((1024, 768), (160, 120))
 # The part of a composed picture's height that its subject takes.
 _SUBJECT = 0.7
+# Of the photographs, so many are backgrounds.
+_BACKGROUNDS = 4
 _SEED = 49
 _TEXT = """
 The old lighthouse stood at the end of the pier, white against a gray sky. Every evening, just
@@ -49,6 +51,8 @@ class Composed:
     """A subject with a known outline on a known background."""
 
     name: str
+    # Of the background.
+    kind: str
     picture: Image.Image
     outline: Image.Image
 
@@ -106,23 +110,34 @@ def cropped(image: Image.Image) -> Image.Image:
 
 def composed(folder: Path | None) -> Iterator[Composed]:
     """Yield each subject on each background."""
-    backgrounds = {"studio": _studio(), **photographs(folder)}
-    subjects = _sent_subjects(folder) if folder else {}
-    for subject_name, subject in {**subjects, **_turned_subjects()}.items():
-        for name, background in backgrounds.items():
-            yield _compose(f"{subject_name} on {name}", subject, background)
+    subjects = {**(_sent_subjects(folder) if folder else {}), **_turned_subjects()}
+    for kind, name, background in _backgrounds(folder):
+        for subject_name, subject in subjects.items():
+            picture, outline = _compose(subject, background)
+            yield Composed(f"{subject_name} on {name}", kind, picture, outline)
 
 
-def _compose(name: str, subject: Image.Image, background: Image.Image) -> Composed:
-    picture = background.resize((_WIDTH, _HEIGHT), Image.Resampling.LANCZOS)
+def _backgrounds(folder: Path | None) -> Iterator[tuple[str, str, Image.Image]]:
+    """Yield a plain background, then photographs out of focus and in focus."""
+    size = (_WIDTH, _HEIGHT)
+    grey = Image.linear_gradient("L").point(lambda level: 235 - level // 8)
+    yield "plain", "grey", grey.convert("RGB").resize(size)
+    for name, image in list(photographs(folder).items())[:_BACKGROUNDS]:
+        sharp = image.resize(size, Image.Resampling.LANCZOS)
+        yield "out of focus", f"blurred {name}", sharp.filter(ImageFilter.GaussianBlur(_WIDTH / 64))
+        yield "in focus", name, sharp
+
+
+def _compose(subject: Image.Image, background: Image.Image) -> tuple[Image.Image, Image.Image]:
+    """Return the picture and the outline of a subject before a background."""
     scale = min(_HEIGHT * _SUBJECT / subject.height, _WIDTH * _SUBJECT / subject.width)
     size = (round(subject.width * scale), round(subject.height * scale))
     small = subject.resize(size, Image.Resampling.LANCZOS)
     place = ((_WIDTH - size[0]) // 2, _HEIGHT - size[1] - _HEIGHT // 20)
-    outline = Image.new("L", picture.size)
+    picture, outline = background.copy(), Image.new("L", background.size)
     outline.paste(small.getchannel("A"), place)
     picture.paste(small, place, small.getchannel("A"))
-    return Composed(name, picture, outline)
+    return picture, outline
 
 
 def _sent_subjects(folder: Path) -> dict[str, Image.Image]:
@@ -139,7 +154,6 @@ def _turned_subjects() -> dict[str, Image.Image]:
         "vase": (lambda y: 0.25 + 0.2 * np.sin(1 + 5 * y), (60, 110, 170)),
         "bottle": (lambda y: np.where(y < 0.3, 0.12, 0.12 + 0.2 * (1 - np.exp(-12 * (y - 0.3)))),
                    (40, 120, 60)),
-        "pear": (lambda y: 0.42 * np.sqrt(np.sin(np.pi * y)) * (0.45 + 0.55 * y), (200, 170, 50)),
     }  # fmt: skip
     return {name: _turned(*profile) for name, profile in profiles.items()}
 
@@ -158,11 +172,6 @@ def _turned(radius: Callable[[Values], Values], colour: tuple[int, int, int]) ->
     pixels = np.concatenate((lit.clip(0, 255), alpha), axis=2).astype(np.uint8)
     image = Image.fromarray(pixels).reduce(2)
     return image.crop(image.getchannel("A").getbbox())
-
-
-def _studio() -> Image.Image:
-    grey = Image.linear_gradient("L").point(lambda level: 235 - level // 8)
-    return grey.convert("RGB").resize((_WIDTH, _HEIGHT))
 
 
 def _scenes() -> dict[str, Image.Image]:

@@ -35,6 +35,7 @@ from model_sales import (
     why_off,
 )
 from model_samples import (
+    Composed,
     Recording,
     composed,
     cropped,
@@ -109,40 +110,42 @@ def _add_missing(table: Table, run: PeerRun, *words: str) -> None:
 
 
 async def _cut_outs(bench: Bench) -> list[Table]:
-    made = list(composed(bench.pictures))
-    pictures = {str(number): one for number, one in enumerate(made)}
-    size = "x".join(map(str, made[0].picture.size))
-    subjects = list(dict.fromkeys(one.name.partition(" on ")[0] for one in made))
-    title = f"background-removal: {len(made)} composed pictures of {size}"
-    table = Table("", "IoU", "worst", *subjects, "CPU s each", "peak MB", title=title)
-
-    def add(name: str, masks: Mapping[str, Image.Image], spent: Spent) -> None:
-        found = {
-            one.name: iou(masks[key], one.outline) if key in masks else 0.0
-            for key, one in pictures.items()
-        }
-        worst = min(found, key=lambda each: found[each])
-        means = [statistics.fmean(v for k, v in found.items() if k.startswith(f"{one} on "))
-                 for one in subjects]  # fmt: skip
-        cells = [f"{value:.3f}" for value in (statistics.fmean(found.values()), found[worst])]
-        cells[1] += f" ({worst})"
-        cells += [f"{value:.3f}" for value in means]
-        table.add_row(name, *cells, _per(spent, len(made)), spent.peak)
-
+    pictures = {str(number): one for number, one in enumerate(composed(bench.pictures))}
+    size = "x".join(map(str, pictures["0"].picture.size))
+    title = f"background-removal: {len(pictures)} composed pictures of {size}; IoU of the outline"
+    kinds = list(dict.fromkeys(one.kind for one in pictures.values()))
+    table = Table("", *kinds, "worst", "CPU s each", "peak MB", title=title)
     for seller in cutters():
-        masks = {}
         async with closing(seller):
-            for key, one in pictures.items():
-                if data := await seller.sell_picture(one.picture):
-                    masks[key] = _opened(data).getchannel("A")
-        add(f"background-removal, {seller.endpoint.model}", masks, seller.spent)
+            made = {key: await seller.sell_picture(one.picture) for key, one in pictures.items()}
+        name = f"background-removal, {seller.endpoint.model}"
+        _add_outlines(table, name, pictures, made, seller.spent)
     run = bench.peer("rembg", {f"{key}.png": encoded(one.picture) for key, one in pictures.items()})
     if run.missing:
         _add_missing(table, run)
     else:
-        masks = {key: _opened(data).getchannel("A") for key, data in run.made.items()}
-        add(f"{run.title}, u2netp", masks, run.spent)
+        _add_outlines(table, f"{run.title}, u2netp", pictures, run.made, run.spent)
     return [table]
+
+
+def _add_outlines(
+    table: Table,
+    name: str,
+    pictures: Mapping[str, Composed],
+    made: Mapping[str, bytes],
+    spent: Spent,
+) -> None:
+    """Add a row for pictures that were cut out; nothing came of those that were refused."""
+    found: dict[str, list[float]] = {}
+    named = {}
+    for key, one in pictures.items():
+        data = made.get(key)
+        named[one.name] = iou(_opened(data).getchannel("A"), one.outline) if data else 0.0
+        found.setdefault(one.kind, []).append(named[one.name])
+    worst = min(named, key=lambda each: named[each])
+    means = [f"{statistics.fmean(values):.3f}" for values in found.values()]
+    row = (*means, f"{named[worst]:.3f} ({worst})", _per(spent, len(pictures)), spent.peak)
+    table.add_row(name, *row)
 
 
 def _add_likeness(
