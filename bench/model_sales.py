@@ -1,4 +1,4 @@
-"""Sells to itself: the plugins' providers with their sandboxes, and what each sale takes."""
+"""Sells to itself: the plugins' providers with their sandboxes, and the cost of each sale."""
 
 import inspect
 import io
@@ -15,13 +15,13 @@ from gateway.sandbox.memory_budget import MemoryBudget
 from gateway.sandbox.memory_reservation import Reservation
 from gateway.sandbox.process import Usage
 
-# More than the larger models need, and what a gateway has on a machine of 1 GB.
+# Enough for the larger models, and the budget on a machine of 1 GB.
 _LARGE_BYTES, _SMALL_BYTES = 2_000_000_000, 600_000_000
 
 
 @attrs.define(eq=False)
 class _Watch(MemoryBudget):
-    """Also notes what the last child took."""
+    """Also notes the usage of the last child."""
 
     last: Usage | None = None
 
@@ -92,12 +92,12 @@ class Seller:
         return result.text.encode() if result.text else result.outputs[0].data
 
     async def sell_picture(self, image: Image.Image, kind: str = "PNG", **request: Any) -> bytes:
-        """Sell what is made of a picture."""
+        """Sell something made of a picture."""
         file = gateway.Attachment(name=f"a.{kind.lower()}", data=encoded(image, kind))
         return await self.sell(attachment=file, **request)
 
     async def sell_sound(self, data: bytes, **request: Any) -> bytes:
-        """Sell what is made of a sound."""
+        """Sell something made of a sound."""
         file = gateway.Attachment(name=f"a.{sound_kind(data)}", data=data)
         return await self.sell(attachment=file, **request)
 

@@ -1,4 +1,4 @@
-"""What the models are measured on: pictures with known outlines, a text, and noisy speech.
+"""The material: pictures with known outlines, a text, and noisy speech.
 
 A folder of pictures has photographs, and subjects: those are pictures with transparency. Without
 them, scikit-image's photographs are taken if it is installed, and else pictures are drawn here.
@@ -25,7 +25,7 @@ _SIDE = sized(512, 96)
 _WIDTH, _HEIGHT = sized((1024, 768), (160, 120))
 # The part of a composed picture's height that its subject takes.
 _SUBJECT = 0.7
-# Of the photographs, so many are backgrounds.
+# Photographs that become backgrounds.
 _BACKGROUNDS = 4
 _SEED = 49
 _TEXT = """

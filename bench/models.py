@@ -58,7 +58,7 @@ Pictures = Mapping[str, Image.Image]
 
 @attrs.define
 class Bench:
-    """What is measured on, and the Python that has the other programs."""
+    """The material, and the Python that has the other programs."""
 
     pictures: Path | None
     recordings: Sequence[Recording]
