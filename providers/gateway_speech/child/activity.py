@@ -63,7 +63,7 @@ def _measure(part: Samples) -> tuple[npt.NDArray[np.bool_], Samples]:
     spectrum = np.abs(np.fft.rfft(frames, _FFT, axis=1)) ** 2
     band = spectrum[:, _BAND]
     levels = 10 * np.log10(band.sum(1) / (_FFT * (_WINDOW**2).sum() / 2) + 1e-12)
-    # Without what is below the voice, such as hum.
+    # Without sounds below the voice, such as hum.
     spectrum[:, : _LOWEST_HZ * _FFT // RATE] = 0
     repeats = np.fft.irfft(spectrum, axis=1)[:, : _LONGEST_LAG + 1] / _SELF
     whole = np.maximum(repeats[:, 0], 1e-9)

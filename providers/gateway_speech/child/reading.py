@@ -106,7 +106,7 @@ def spoken(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Replace symbols by words, and drop what has no sound."""
+    """Replace symbols by words, and drop those without a sound."""
     text = text.replace("\r\n", "\n").replace("\r", "\n").translate(_REPLACED)
     text = unicodedata.normalize("NFKC", text)
     text = _LONE_GREEK.sub(lambda found: f" {_GREEK.get(found[1].lower(), '')} ", text)

@@ -22,7 +22,7 @@ class Segment:
 
 @attrs.frozen
 class Window:
-    """What was read of one window, and how far the next one is behind its beginning."""
+    """The sentences of one window, and how far the next one is behind its beginning."""
 
     segments: Sequence[Segment]
     step_s: float

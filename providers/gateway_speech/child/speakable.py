@@ -1,4 +1,4 @@
-"""Finds what the voice cannot read aloud, before payment. Takes milliseconds for a long text."""
+"""Finds text that the voice cannot read, before payment. Takes milliseconds for a long text."""
 
 import re
 import unicodedata

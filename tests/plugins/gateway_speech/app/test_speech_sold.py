@@ -1,6 +1,6 @@
 """Speech, transcripts and clean recordings are sold, by the real models in the sandbox.
 
-What one model says, the other one writes down.
+One model reads a text aloud, and the other one writes it down.
 """
 
 import base64
