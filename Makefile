@@ -13,7 +13,7 @@ export PYTHONDONTWRITEBYTECODE =
 PYTEST := $(BIN)/python -m pytest
 
 .PHONY: install models models-large lock demo quick test collect test-profile test-slow long-proofs proof check bench format docs site frontend clean
-.PHONY: bench-documents bench-peers bench-paid bench-nodes bench-smoke
+.PHONY: bench-documents bench-models bench-peers bench-paid bench-nodes bench-smoke
 .PHONY: image-check check-workflows vendors comfyui newest oldest
 .PHONY: sim mutants crash races faults clients fuzz chaos chaos-upgrade test-postgres
 
@@ -207,11 +207,18 @@ FOLDER ?= bench/.documents
 bench-documents: install
 	$(BIN)/python bench/documents.py $(FOLDER) $(if $(HELD_OUT),--held-out $(HELD_OUT)) $(if $(ONLY),--only $(ONLY))
 
+# The bundled models, beside other programs that PEERS_PYTHON has (bench/models.py says which).
+# `make bench-models PICTURES=../photographs RECORDINGS=../speech PEERS_PYTHON=../peers/bin/python`
+bench-models: models
+	$(BIN)/python bench/models.py $(if $(PICTURES),--pictures $(PICTURES)) \
+		$(if $(RECORDINGS),--recordings $(RECORDINGS)) $(if $(PEERS_PYTHON),--peers $(PEERS_PYTHON))
+
 # One request each, to test that the measurements still run; without the peers, which need npm.
 bench-smoke: install
 	$(BIN)/python bench/run.py --smoke
 	$(BIN)/python bench/paid.py --smoke
 	$(BIN)/python bench/peers.py --smoke --only gateway
+	$(BIN)/python bench/models.py --smoke
 
 # `make bench-paid LATENCY_MS=50 KEYS=2 OLD=../older-checkout`; BLOCK_MS=2000 slows the chain down.
 LATENCY_MS ?= 50

@@ -9,7 +9,7 @@ from gateway.sandbox import UNPAID_NICE, Sandbox, SandboxLimits
 from gateway.sandbox.memory_budget import SHARED
 
 _CHILD = "gateway_pictures.child"
-# What a child may take on a machine of 1 GB.
+# A child's memory on a machine of 1 GB.
 _SMALL_BYTES = 600_000_000
 # ISNet takes 0.5 GB in its warmed process, and 0.9 GB of address space.
 _LARGE_BYTES = 1_100_000_000
