@@ -10,6 +10,8 @@ from pathlib import Path
 
 import attrs
 
+import gateway_pictures
+import gateway_speech
 from gateway.version import VERSION
 from gateway_demo.tour.errors import DemoError
 from gateway_demo.tour.place import Place
@@ -84,7 +86,7 @@ def _prepare(port: int, rpc_port: int, output: Path, folder: Path) -> Place:
 
 def _introduce(screen: Screen, place: Place) -> None:
     screen.part("Generation Gateway", VERSION)
-    count = "Eight" if find_spec("generation_gateway_models") else "Four"
+    count = "Four" if gateway_pictures.why_off() or gateway_speech.why_off() else "Eight"
     screen.print(f"{count} purchases over HTTP, with real signatures.")
     screen.print(_PLAY_MONEY, style=NOTABLE)
     screen.print(f"Shop page, once the gateway runs: {place.base_url}/")
