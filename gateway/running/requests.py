@@ -11,7 +11,7 @@ _READS = ("GET", "HEAD", "OPTIONS")
 
 @attrs.define
 class Requests:
-    """Counts requests, so that a plugin can end the process while nobody uses the gateway."""
+    """Counts requests, so that a plugin can end an idle process."""
 
     _now: Clock
     # Requests without a complete answer, event streams included.

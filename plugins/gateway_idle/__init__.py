@@ -1,4 +1,4 @@
-"""Scale to zero: ends the process while nobody uses the gateway and nothing is pending.
+"""Scale to zero: ends an idle process, once nothing is pending.
 
 The host starts it again at the next connection (docs/scale-to-zero.md).
 """

@@ -1,4 +1,4 @@
-"""Contract of every store: what needs a running process."""
+"""Contract of every store: pending tasks, payments and refunds."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from tests.store_contract.events import begin_refund
 
 
 async def find(store: SqlStore, *, sends: bool = True, automatically: bool = True) -> list[str]:
-    """Return what is pending with these settings."""
+    """Return the pending kinds of work with these settings."""
     return await store.find_pending(sends_refunds=sends, refunds_automatically=automatically)
 
 

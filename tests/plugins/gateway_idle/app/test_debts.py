@@ -156,7 +156,7 @@ async def test_alarms_are_checked_and_sent_first(settings, idling, httpserver):
     httpserver.expect_request("/alarms").respond_with_data(status=500)
     async with idling(settings, without=()) as idler:
         await idler.gateway.silence_background()
-        # The chain stands still, so the clock is off; its alarm begins after two minutes.
+        # No block is mined, so the clock is off; its alarm begins after two minutes.
         assert not await idler.pass_time()
         await check_alarms(idler.gateway)
         assert not await idler.check()
