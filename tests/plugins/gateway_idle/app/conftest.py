@@ -35,8 +35,11 @@ class Idler:
 
 
 @pytest.fixture
-def idling(provider, clock):
+def idling(provider, clock, monkeypatch):
     """Return a function that starts a gateway with settings; by default without the operator's."""
+
+    # Only the test checks.
+    monkeypatch.setattr("gateway_idle._EVERY_S", 86_400.0)
 
     @contextlib.asynccontextmanager
     async def start(settings, *, without=("gateway_operator",), **options):

@@ -14,10 +14,10 @@ from tests.plugins.gateway_idle.app.conftest import IDLE_S
 
 async def test_it_ends_after_the_time_without_use(settings, idling):
     async with idling(settings) as idler:
-        assert not await idler.pass_time(IDLE_S - 5)
-        assert await idler.pass_time(10)
+        assert not await idler.pass_time(IDLE_S - 100)
+        assert await idler.pass_time(200)
         (line,) = [line for line in idler.lines if line["event"] == "idle.ends"]
-        assert line["idle_s"] == IDLE_S + 5
+        assert line["idle_s"] >= IDLE_S
 
 
 async def test_without_the_setting_nothing_watches(settings, provider, gateway):
@@ -40,24 +40,24 @@ async def test_a_poll_keeps_it_awake_no_longer(settings, idling, payer, path, he
     async with idling(settings) as idler:
         task = await order(idler.gateway, payer)
         await idler.gateway.wait(task)
-        assert not await idler.pass_time(IDLE_S - 5)
+        assert not await idler.pass_time(IDLE_S - 100)
         await idler.gateway.client.get(path.format(task=task), headers=headers)
-        assert await idler.pass_time(10)
+        assert await idler.pass_time(200)
 
 
 async def test_a_price_is_use(settings, idling):
     async with idling(settings) as idler:
-        assert not await idler.pass_time(IDLE_S - 5)
+        assert not await idler.pass_time(IDLE_S - 100)
         assert (await buy(idler.gateway, None)).status_code == 402
-        assert not await idler.pass_time(10)
+        assert not await idler.pass_time(200)
         assert await idler.pass_time()
 
 
 async def test_a_page_that_a_person_opens_is_use(settings, idling):
     async with idling(settings) as idler:
-        assert not await idler.pass_time(IDLE_S - 5)
+        assert not await idler.pass_time(IDLE_S - 100)
         await idler.gateway.client.get("/", headers={"Sec-Fetch-Mode": "navigate"})
-        assert not await idler.pass_time(10)
+        assert not await idler.pass_time(200)
 
 
 async def test_a_running_task_keeps_it_awake(settings, idling, provider, payer):
