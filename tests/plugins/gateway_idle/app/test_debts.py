@@ -7,7 +7,7 @@ from eth_account import Account
 
 from gateway import ContentPolicy
 from gateway.payments.refunds import RefundTiming
-from gateway_backups.place import place_of
+from gateway_backups import records
 from gateway_operator.state import Operator
 from gateway_webhooks import Deliveries
 from tests.conftest import buy
@@ -124,18 +124,18 @@ async def test_a_sale_is_copied_before_the_end(settings, idling, tmp_path, payer
     settings = settings.changed(backup_url=f"file://{tmp_path}/copies")
     async with idling(settings) as idler:
         # The first copy, and the first drill.
-        await until(lambda: _is_copied(settings, 1))
+        await until(lambda: _is_copied(idler, 1))
         await idler.gateway.wait(await order(idler.gateway, payer))
         assert not await idler.pass_time()
         assert ["backup"] in idler.stays_for()
         await until(lambda: _is_idle(idler))
-        assert await _is_copied(settings, 2)
+        assert await _is_copied(idler, 2)
 
 
 async def test_a_copy_that_fails_is_left_to_the_next_start(settings, idling, tmp_path, payer):
     settings = settings.changed(backup_url=f"file://{tmp_path}/copies")
     async with idling(settings) as idler:
-        await until(lambda: _is_copied(settings, 1))
+        await until(lambda: _is_copied(idler, 1))
         await idler.gateway.wait(await order(idler.gateway, payer))
         (tmp_path / "copies").rename(tmp_path / "before")
         (tmp_path / "copies").write_text("no folder")
@@ -144,8 +144,9 @@ async def test_a_copy_that_fails_is_left_to_the_next_start(settings, idling, tmp
         assert "backup.failed" in [line["event"] for line in idler.lines]
 
 
-async def _is_copied(settings, times: int) -> bool:
-    return len(place_of(settings).copies()) >= times
+async def _is_copied(idler, times: int) -> bool:
+    made = await idler.gateway.services.store.sum(records.records, 10, "backup")
+    return len(made) >= times and all(one.error is None for one in made)
 
 
 async def test_alarms_are_checked_and_sent_first(settings, idling, httpserver):
