@@ -34,6 +34,7 @@ _WITHOUT = {
     "backup_url": "",
     "restore": "",
     "heartbeat_url": "",
+    "exit_when_idle": "",
     "metrics_bind": "",
 }
 
