@@ -24,7 +24,7 @@ from tests.waits import Waits, started_with
 DAY_S = 86_400.0
 HOUR_S = 3_600.0
 PRICE = 20_000
-# One sale of so many fails, and the refund key has USDC for two refunds until it is filled up.
+# Every seventh sale fails, and the refund key has USDC for two refunds until it is filled up.
 FAILS = 7
 REFUNDS = 2
 
