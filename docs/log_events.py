@@ -45,7 +45,7 @@ EVENTS: dict[str, str] = {
     "disk.recovered": "The disk has space again.",
     "disk.writable": "The database takes writes again.",
     "documents.cannot_read_pictures": "The parser has no OCR, so scanned pages give no text.",
-    "draining": "SIGTERM arrived: purchases get 503; running attempts (`tasks`) finish.",
+    "draining": "The process ends: purchases get 503; running attempts (`tasks`) finish.",
     "drill.done": (
         "A trial restore of the newest copy succeeded; fields show what a restore would lose."
     ),
@@ -74,6 +74,15 @@ EVENTS: dict[str, str] = {
         "Send ETH."
     ),
     "gas.recovered": "The settlement keys hold enough ETH again.",
+    "idle.ends": (
+        "No request used the gateway for `idle_s` seconds, and nothing is pending: it ends with "
+        "code 0 (docs/scale-to-zero.md)."
+    ),
+    "idle.stays": "It is idle, but stays for `pending` work.",
+    "heartbeat.not_paused": (
+        "The gateway goes to sleep, and its monitor was not informed: it will raise an alarm."
+    ),
+    "heartbeat.paused": "The gateway goes to sleep, and its monitor expects no heartbeat.",
     "heartbeat.failed": "GATEWAY_HEARTBEAT_URL did not answer as expected; retried.",
     "job.not_stopped": "A late job could not be cancelled; the vendor may bill it.",
     "job.poll_failed": (

@@ -74,6 +74,17 @@ export function enhance(): void {
   void watchHealth();
 }
 
+// A page without use stops to poll, because each poll wakes a gateway that sleeps while idle.
+const UNUSED_MS = 5 * 60_000;
+let usedAt = Date.now();
+for (const kind of ["pointerdown", "pointermove", "keydown", "scroll", "visibilitychange"])
+  document.addEventListener(kind, () => (usedAt = Date.now()), { passive: true, capture: true });
+
+/** Whether somebody has used the page within the last minutes, and can see it. */
+export function isInUse(): boolean {
+  return !document.hidden && Date.now() - usedAt < UNUSED_MS;
+}
+
 /** Say in the bar when the gateway does not answer, and how much it works. */
 async function watchHealth(): Promise<void> {
   const state = find("state");
@@ -83,7 +94,7 @@ async function watchHealth(): Promise<void> {
   const rendered = words.textContent ?? "";
   const colour = dot.className;
   for (;;) {
-    if (!document.hidden) {
+    if (isInUse()) {
       const health = await readHealth();
       const waiting = health ? health.tasks.queued + health.tasks.processing : 0;
       state.classList.add("live");

@@ -1,7 +1,7 @@
 // The page of one endpoint: request, price, wallet, signature, task, result.
 import { askPrice, checkSelling, gatewayNow, pay, Refusal, type Started } from "./api";
 import { showInCode } from "./code";
-import { type Child, enhance, find, h, pause, writeDeadline } from "./common";
+import { type Child, enhance, find, h, isInUse, pause, writeDeadline } from "./common";
 import { confirmed } from "./dialog";
 import * as form from "./form";
 import * as kept from "./kept";
@@ -201,6 +201,7 @@ async function watchSelling(confirm: HTMLButtonElement): Promise<void> {
   const asked = step;
   for (let problem = ""; ; ) {
     await pause(CHECK_S);
+    if (asked === step && !isInUse()) continue;
     const found = await checkSelling().then(() => "", say);
     if (asked !== step || (confirm.disabled && !problem)) return;
     problem = found;

@@ -1,6 +1,6 @@
 // What a finished task shows: the picture or the text, and the receipt.
 import { type Output, readTask, type Task } from "./api";
-import { copyButton, h, pause } from "./common";
+import { copyButton, h, isInUse, pause } from "./common";
 import * as kept from "./kept";
 import { page, short } from "./page";
 
@@ -127,7 +127,8 @@ async function followRefund(begun: Task, place: HTMLElement): Promise<void> {
   while (task.refund && ["refund_due", "refunding"].includes(task.refund.state)) {
     await pause(pauses.shift() ?? LAST_PAUSE_S);
     if (!place.isConnected) return;
-    if (document.hidden) continue;
+    // The long pauses of a refund that waits for the operator may last for days.
+    if (document.hidden || (!pauses.length && !isInUse())) continue;
     const seen = await readTask(`/api/task/${task.taskId}`, () => {}).catch(() => task);
     kept.note(seen);
     if (JSON.stringify(seen.refund) !== JSON.stringify(task.refund)) place.replaceChildren(writeReceipt(seen));

@@ -237,6 +237,10 @@ class Part:
     # its `stops` is for proxies and the operator, and stops no sale.
     checks: Callable[[], Awaitable[Iterable[Check]]] | None = None
     conditions: Callable[[], Awaitable[Iterable[Condition]]] | None = None
+    # Work that cannot wait for the next request, as short words such as `webhooks`; none if the
+    # process may end. It is asked every few seconds, and only once no request has come for a while
+    # (GATEWAY_EXIT_WHEN_IDLE), so it may also begin work that is due before the end.
+    pending: Callable[[], Awaitable[Iterable[str]]] | None = None
     # The events of tasks that the part reads, under the part's name.
     events: EventReader | None = None
     callbacks: Callbacks | None = None

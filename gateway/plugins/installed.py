@@ -31,6 +31,7 @@ OPTIONAL_PARTS = (
     "gateway_shop",
     "gateway_uvicorn",
     "gateway_openapi",
+    "gateway_idle",
 )
 # Bundled plugins are listed, because a source checkout without installation has no entry points.
 BUNDLED = (

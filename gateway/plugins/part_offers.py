@@ -19,7 +19,10 @@ _LISTED_PATH = re.compile(r"/[!#-%'-;=?-~]*")
 _BLUEPRINT = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 # The core's entries in the manifest.
 _ENTRIES = ("generate", "generateDirect", "taskStatus", "llmstxt", "endpointList", "openapi")
-_FUNCTIONS = ("start", "begin", "warm", "run", "work", "drain", "close", "checks", "conditions")
+_FUNCTIONS = (
+    *("start", "begin", "warm", "run", "work", "drain", "close"),
+    *("checks", "conditions", "pending"),
+)
 _CALLBACKS = ("check", "secret_of", "undelivered")
 _MAX_NAME_CHARS = 100
 

@@ -44,7 +44,7 @@ def core_parts(gateway: Gateway) -> list[Part]:
         ),
         Part(name="limits", run=watch_limits, close=gateway.limits.close),
         *_upkeep(gateway),
-        Part(name="intake", close=gateway.intake.close),
+        Part(name="intake", close=gateway.intake.close, pending=gateway.requests.find_pending),
         Part(name="checks", close=gateway.shared_checks.close),
     ]
 
@@ -122,6 +122,12 @@ def _payments(gateway: Gateway) -> Part:
             settlements.close(grace_s=left_s), method_settlements.close(grace_s=left_s)
         )
 
+    async def find_pending() -> list[str]:
+        return await gateway.store.find_pending(
+            sends_refunds=gateway.refunds is not None,
+            refunds_automatically=gateway.settings.refunds_automatically,
+        )
+
     return Part(
         name="payments",
         warm=warm,
@@ -129,6 +135,8 @@ def _payments(gateway: Gateway) -> Part:
         drain=drain,
         drain_s=None,
         close=gateway.chain.close,
+        # Of tasks and refunds, too: one statement finds all three.
+        pending=find_pending,
     )
 
 

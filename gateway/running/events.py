@@ -57,6 +57,7 @@ class EventHandover:
             only_leader=True,
             close=self._close,
             conditions=self._find_conditions,
+            pending=self._find_pending,
         )
 
     def wake(self) -> None:
@@ -158,6 +159,9 @@ class EventHandover:
     async def _forget_absent(self) -> None:
         if forgotten := await self.events.forget_absent(now=self.now()):
             _log.warning("events.forgotten", count=forgotten)
+
+    async def _find_pending(self) -> list[str]:
+        return ["events"] if await self.events.has_any(self._readers) else []
 
     async def _find_conditions(self) -> list[Condition]:
         return [

@@ -1,4 +1,4 @@
-"""The checks and conditions of plugins' parts, checked before anything else reads them."""
+"""The checks, conditions and pending work of parts, checked before anything else reads them."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
@@ -12,7 +12,7 @@ from gateway.contracts.parts import Check, Condition, Part
 from gateway.running.gateway import Gateway
 from gateway.running.lifecycle import owner_of
 
-Fact = TypeVar("Fact", Check, Condition)
+Fact = TypeVar("Fact", Check, Condition, str)
 
 _NOTHING = "nothing"
 _LEVELS = ("bad", "warn", "note")
@@ -49,6 +49,21 @@ async def find_conditions(gateway: Gateway) -> list[Condition]:
 
     found = _joined(await asyncio.gather(*map(ask, gateway.lifecycle.parts)))
     return found + [_describe(fault, gateway.now()) for fault in gateway.fence.faults()]
+
+
+async def find_pending(gateway: Gateway) -> list[str]:
+    """Return the reasons for which the process may not end now, sorted; none if it may.
+
+    A part that fails counts as pending, by its name.
+    """
+
+    async def ask(part: Part) -> list[str]:
+        if part.pending is None:
+            return []
+        found = await _ask(gateway, part, "pending", part.pending, checked_reason)
+        return [part.name] if found is None else found[:_MOST]
+
+    return sorted(set(_joined(await asyncio.gather(*map(ask, gateway.lifecycle.parts)))))
 
 
 async def _ask(
@@ -98,6 +113,13 @@ def checked_condition(found: Any) -> Condition:
     if not texts["href"].startswith(("/", "https://", "http://")):
         raise ValueError(f"the condition's href {texts['href']!r} is no path")
     return attrs.evolve(found, **texts)  # type: ignore[arg-type]
+
+
+def checked_reason(found: Any) -> str:
+    """Return a reason that can be logged; raises for a value of another type."""
+    if not isinstance(found, str):
+        raise TypeError(f"pending returns a {type(found).__name__}, no text")
+    return "".join(found)[:_MAX_NAME_CHARS].encode(errors="replace").decode()
 
 
 def _text(found: Check | Condition, name: str) -> str:

@@ -25,6 +25,7 @@ from gateway.running.lifecycle import Lifecycle
 from gateway.running.long_texts import LongTexts
 from gateway.running.rate_limits import RateLimits
 from gateway.running.readiness import TTL_S, Readiness
+from gateway.running.requests import Requests
 from gateway.running.timing import Timing
 from gateway.settings import SectionOffer, Settings
 from gateway.store import SqlStore
@@ -72,6 +73,7 @@ class Gateway:
     readiness: Readiness
     wallet: WalletCheck
     intake: Intake = attrs.field(factory=Intake)
+    requests: Requests = attrs.field(init=False)
     functions: DeclaredFunctions = attrs.field(init=False)
     # Remembers the failures of plugins.
     fence: Fence = attrs.field(factory=Fence)
@@ -106,6 +108,7 @@ class Gateway:
         self.functions = DeclaredFunctions(self.catalog, self.workers.wake)
         self.changes = LiveChanges(self.catalog, self.store, now)
         self.started_at = now()
+        self.requests = Requests(now)
         self.shared_checks = SharedAnswer(now, ttl_s=TTL_S)
         leads = self.store.nodes.leads
         self.lifecycle = Lifecycle(

@@ -42,6 +42,8 @@ class Lifecycle:
     warmed: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     # Set when this process must stop using its database.
     unfit: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
+    # Set when this process is to end because nothing needs it.
+    asleep: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     _started: list[Part] = attrs.field(factory=list, init=False)
     _tasks: list[asyncio.Task[None]] = attrs.field(factory=list, init=False)
     _mounts: Sequence[Mount] | None = attrs.field(default=None, init=False)
@@ -121,6 +123,10 @@ class Lifecycle:
         _log.error("node.unfit", problem=problem)
         self.stop_selling()
         self.unfit.set()
+
+    def sleep(self) -> None:
+        """Make the server end the process. Sales go on until its socket is closed."""
+        self.asleep.set()
 
     async def drain(self) -> None:
         """Stop sales and drain all parts. Concurrent callers share one drain.

@@ -1,13 +1,13 @@
 """The outbox: events are written with the change they report, and deleted when taken."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import attrs
 
 from gateway.contracts.parts import Event, EventReader, EventType, Take
 from gateway.store.plugin_functions import find_owner
-from gateway.store.sql import Connection, Run, Tables, as_write, dialect_of, none_of
+from gateway.store.sql import Connection, Run, Tables, as_write, dialect_of, none_of, placeholders
 
 _AT_ONCE = 64
 # The node of readers whose last node no longer has them. No node is named so.
@@ -133,6 +133,12 @@ class SqlEvents(Tables):
         """Whether an event is due for a reader. Cheap, because every ended task asks."""
         sql = "SELECT 1 FROM events WHERE reader = ? AND due_at <= ? LIMIT 1"
         return await self._row(sql, reader, now) is not None
+
+    async def has_any(self, readers: Iterable[str]) -> bool:
+        """Whether an event waits for one of these readers, due or set aside."""
+        names = list(readers)
+        sql = f"SELECT 1 FROM events WHERE reader IN ({placeholders(names)}) LIMIT 1"  # noqa: S608
+        return bool(names) and await self._row(sql, *names) is not None
 
     async def take(self, reader: str, take: Take, *, now: float, is_single: bool = False) -> int:
         """Run `take(db, events)` and delete the events, atomically; returns how many."""

@@ -20,7 +20,15 @@ from gateway.domain import (
     TaskStatus,
 )
 from gateway.settings import Settings
-from gateway.store import direct_payments, long_texts, nonces, payments, reserved_amounts, tasks
+from gateway.store import (
+    direct_payments,
+    long_texts,
+    nonces,
+    payments,
+    pending,
+    reserved_amounts,
+    tasks,
+)
 from gateway.store.events import SqlEvents
 from gateway.store.meta import count_login_attempt, find_or_make, note_wallet
 from gateway.store.method_payments import SqlMethodPayments
@@ -298,6 +306,8 @@ class SqlStore(Tables, AbstractAsyncContextManager["SqlStore"], ABC):
         return {output.key for row in rows for output in outputs_of(row["result"])}
 
     # -- other
+
+    find_pending = as_short_read(pending.find_pending)
 
     async def counts(self) -> dict[str, dict[str, int]]:
         """Return the number of `tasks` and `payments` in each state."""

@@ -53,4 +53,4 @@ def register_parts(register: Callable[[Part], None], gateway: Gateway) -> None:
 
     backups = Backups(settings=gateway.settings, store=gateway.store, now=gateway.now)
     gateway.keep(backups)
-    register(Part(name="backups", run=backups.repeat_forever))
+    register(Part(name="backups", run=backups.repeat_forever, pending=backups.find_pending))

@@ -101,6 +101,12 @@ def last_payment(db: Connection) -> int:
     return int(db.execute("SELECT coalesce(max(id), 0) FROM payments").fetchone()[0])
 
 
+def last_change(db: Connection) -> tuple[int, float]:
+    """Return the id and the time of the newest change of a payment's state; (0, 0.0) if none."""
+    row = db.execute("SELECT id, at FROM payment_events ORDER BY id DESC LIMIT 1").fetchone()
+    return (0, 0.0) if row is None else (int(row[0]), float(row[1]))
+
+
 def forgotten(db: Connection, last_payment_id: int, copied_at: float, now: float) -> Forgotten:
     """Return the data that the live database `db` has and a copy lacks.
 

@@ -47,6 +47,10 @@ class Backups:
     _place: Place | None = attrs.field(default=None, init=False)
     _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
     _running: Kind | None = attrs.field(default=None, init=False)
+    # Set when a copy is wanted before it is due.
+    _early: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
+    # The newest change of a payment for which an early copy was wanted, successful or not.
+    _tried: int = attrs.field(default=0, init=False)
 
     @property
     def running(self) -> Kind | None:
@@ -110,6 +114,24 @@ class Backups:
 
         self._task = asyncio.create_task(work(), name=kind)
 
+    async def find_pending(self) -> list[str]:
+        """Return `backup` while a copy or drill is in progress, or payments have changed since.
+
+        Then it begins a copy, once per change: a process that ends makes no hourly copies. A copy
+        that fails is made after the next start.
+        """
+        if self._running is None and not self._early.is_set() and await self._lacks_copy():
+            self._early.set()
+        return ["backup"] if self._running is not None or self._early.is_set() else []
+
+    async def _lacks_copy(self) -> bool:
+        number, at = await self.store.read(records.last_change)
+        if number == self._tried:
+            return False
+        self._tried = number
+        newest = await self._newest("backup", succeeded=True)
+        return newest is None or newest.at <= at
+
     async def copies(self) -> list[Copy]:
         """Return the copies in the place, newest first; raises `BackupFailed`."""
         return await run_in_daemon(lambda: self._find_place().copies(), "copies")
@@ -124,7 +146,7 @@ class Backups:
         while True:
             for kind in _KINDS:
                 try:
-                    if await self._is_due(kind):
+                    if await self._is_due(kind) or (kind == "backup" and self._early.is_set()):
                         self.claim(kind)
                         await self.run_claimed(kind)
                 except (ActionRefused, BackupFailed):
@@ -132,7 +154,10 @@ class Backups:
                     pass
                 except Exception:  # noqa: BLE001 - the edge of a background task: it repeats
                     _log.exception("sweep.failed", sweep="backups")
-            await asyncio.sleep(self.timing.poll_s)
+            self._early.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self.timing.poll_s):
+                    await self._early.wait()
 
     async def _is_due(self, kind: Kind) -> bool:
         last, timing = await self._newest(kind), self.timing

@@ -35,12 +35,21 @@ def register_parts(register: Callable[[Part], None], gateway: Gateway) -> None:
             name="operator",
             warm=lambda: _warm_up(operator),
             close=operator.close,
+            pending=operator.find_pending,
             mounts=[Mount(paths=["/admin/*"], blueprint="gateway_operator.pages:make_blueprint")],
             discovery=Discovery(closed_paths=["/admin"]),
         )
     )
     register(Part(name="state-watch", run=lambda: _watch_state(gateway)))
-    register(Part(name="alarms", run=lambda: _watch_alarms(gateway, operator)))
+    register(
+        Part(
+            name="alarms",
+            run=lambda: _watch_alarms(gateway, operator),
+            drain=lambda: _pause_heartbeat(gateway, operator),
+            # A last heartbeat, then the pause; each has ten seconds.
+            drain_s=25.0,
+        )
+    )
     if metrics_bind := operator_settings_of(gateway.settings).metrics_bind:
         register(_make_metrics(gateway, metrics_bind))
 
@@ -59,6 +68,11 @@ async def _watch_state(gateway: Gateway) -> None:
 async def _watch_alarms(gateway: Gateway, operator: Operator) -> None:
     operator.alarms.is_mine = gateway.lifecycle.leads
     await operator.alarms.run()
+
+
+async def _pause_heartbeat(gateway: Gateway, operator: Operator) -> None:
+    if gateway.lifecycle.asleep.is_set():
+        await operator.alarms.sleep()
 
 
 def _make_metrics(gateway: Gateway, bind: str) -> Part:

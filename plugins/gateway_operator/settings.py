@@ -82,6 +82,17 @@ class OperatorSettings:
         example="https://hc-ping.com/your-uuid",
         shown=False,
     )
+    heartbeat_pause_url: str = setting(
+        "",
+        "URL that gets a POST when the gateway ends for lack of requests (GATEWAY_EXIT_WHEN_IDLE), "
+        "so that the monitor expects no heartbeat until the next one.",
+        example="https://healthchecks.io/api/v3/checks/your-uuid/pause",
+        shown=False,
+    )
+    heartbeat_pause_key: ts.SecretStr = secret(
+        "Key for that URL, sent as `X-Api-Key`; of healthchecks.io an API key of the project.",
+        example="hcw_...",
+    )
     digest_at: str = setting(
         "07:00",
         "Time (UTC) of the daily digest to the same channels; `off`: never.",
@@ -114,6 +125,7 @@ class OperatorSettings:
             "alarm_unclaimed_hours": _is_pair(self.alarm_unclaimed_hours),
             "alarm_queue_seconds": _is_pair(self.alarm_queue_seconds),
             "heartbeat_url": _is_address(self.heartbeat_url),
+            "heartbeat_pause_url": _is_address(self.heartbeat_pause_url),
             "digest_at": self.digest_at == "off" or bool(_TIME.fullmatch(self.digest_at)),
         }
 

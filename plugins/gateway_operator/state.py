@@ -49,6 +49,11 @@ class Operator:
             self._trials = Trials()
         return self._trials
 
+    async def find_pending(self) -> list[str]:
+        """Return `alarms` and `trial`: unsent alarms, and an operator's running generation."""
+        is_running = self._trials is not None and self._trials.is_running
+        return [*await self.alarms.find_pending(), *(["trial"] if is_running else [])]
+
     async def close(self) -> None:
         """Stop background work and the password thread."""
         if self._trials is not None:

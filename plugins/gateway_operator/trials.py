@@ -59,6 +59,11 @@ class Trials:
     _busy: str = ""
     _task: asyncio.Task[None] | None = None
 
+    @property
+    def is_running(self) -> bool:
+        """Whether one is in progress in this process."""
+        return bool(self._busy)
+
     async def begin(self, desk: Desk, actor: Actor, slug: str) -> None:
         """Begin a generation; its result will be in `newest`.
 

@@ -50,6 +50,7 @@ def register_parts(register: Callable[[Part], None], gateway: Gateway) -> None:
             name=queue.NAME,
             start=deliveries.start,
             drain=deliveries.close,
+            pending=deliveries.find_pending,
             events=EventReader(take=queue.take, only_with_callback=True, on_taken=deliveries.wake),
             callbacks=_Callbacks(deliveries, is_local=is_local),
         )

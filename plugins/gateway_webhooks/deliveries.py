@@ -108,6 +108,10 @@ class Deliveries:
         """Read the queue now."""
         self._wake.set()
 
+    async def find_pending(self) -> list[str]:
+        """Return `webhooks` while an event waits for its delivery or for another attempt."""
+        return [] if await self.queue.earliest() is None else ["webhooks"]
+
     async def close(self) -> None:
         """Start no more attempts, wait for running ones, and leave the rest in the queue."""
         if self._dispatcher is not None:

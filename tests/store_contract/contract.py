@@ -22,6 +22,7 @@ from tests.store_contract.events import EventsContract
 from tests.store_contract.operators import OperatorsContract
 from tests.store_contract.payers import PayersContract
 from tests.store_contract.payments import TakingContract
+from tests.store_contract.pending import PendingContract
 from tests.store_contract.provider_states import ProviderStatesContract
 from tests.store_contract.settlements import SettlingContract
 from tests.store_contract.tasks import WorkingContract
@@ -36,6 +37,7 @@ class StoreContract(
     WorkingContract,
     AttemptsContract,
     EventsContract,
+    PendingContract,
     WebhooksContract,
     OperatorsContract,
     ProviderStatesContract,

@@ -60,6 +60,15 @@ class FastPath:
         if gateway is None or scope["type"] != "http":
             await self.behind(scope, receive, send)
             return
+        is_use = gateway.requests.begin(scope["method"], headers)
+        try:
+            await self._dispatch(gateway, scope, headers, receive, send)
+        finally:
+            gateway.requests.end(is_use=is_use)
+
+    async def _dispatch(
+        self, gateway: Gateway, scope: Message, headers: _Headers, receive: Receive, send: Send
+    ) -> None:
         address = _address(gateway, scope, headers)
         outbox: Outbox | None = scope.get("extensions", {}).get(OUTBOX)
         if outbox is not None:

@@ -170,6 +170,7 @@ async def _serve(
         asyncio.create_task(_start_garbage_collection(app), name="collect"),
         asyncio.create_task(_drain_then_stop(app, asked, stop), name="stop"),
         asyncio.create_task(_stop_if_unfit(app, asked), name="fitness"),
+        asyncio.create_task(_stop_if_asleep(app, stop), name="sleep"),
         asyncio.create_task(_report_start(app, on_started), name="started"),
     ]
     try:
@@ -197,6 +198,17 @@ async def _stop_if_unfit(app: Quart, asked: asyncio.Event) -> None:
     gateway = await _started(app)
     await gateway.lifecycle.unfit.wait()
     asked.set()
+
+
+async def _stop_if_asleep(app: Quart, stop: asyncio.Event) -> None:
+    """Stop the server once nothing needs the process.
+
+    Unlike at SIGTERM, the socket closes first, while the gateway still sells: a request that came
+    at the last moment is answered, and the parts drain afterwards.
+    """
+    gateway = await _started(app)
+    await gateway.lifecycle.asleep.wait()
+    stop.set()
 
 
 async def _report_start(app: Quart, on_started: Callable[[Gateway], None]) -> None:

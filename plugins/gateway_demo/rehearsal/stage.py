@@ -34,6 +34,9 @@ _WITHOUT = {
     "backup_url": "",
     "restore": "",
     "heartbeat_url": "",
+    "heartbeat_pause_url": "",
+    "heartbeat_pause_key": "",
+    "exit_when_idle": "",
     "metrics_bind": "",
 }
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+from gateway.contracts import Clock
 from gateway.contracts.parts import Alarm
 from gateway.store.meta import note_write
 from gateway_operator.alarms.channels import Notify, make_carriers
@@ -20,7 +21,7 @@ from gateway_operator.desk.conditions import (
 from gateway_operator.desk.desk import Desk
 from gateway_operator.desk.facts import read_facts
 from gateway_operator.desk.overview import read_overview
-from gateway_operator.settings import operator_settings_of, parse_time
+from gateway_operator.settings import OperatorSettings, operator_settings_of, parse_time
 
 _SEARCH_EVERY_S = 600.0
 # A round of alarms waits this long for a search of the newest blocks, which a theft needs.
@@ -48,7 +49,6 @@ def make_watch(
         return {} if search.is_current else {"unbooked": search.booked_at}
 
     carriers = make_carriers(settings, desk.now, notifiers)
-    beats = chosen.heartbeat_url
     return AlarmWatch(
         store=desk.store,
         find_conditions=find_reported,
@@ -57,11 +57,23 @@ def make_watch(
         write_digest=partial(_write_due_digest, desk, parse_time(chosen.digest_at)),
         clean=clean,
         sender=AlarmSender(store=desk.store, carriers=carriers, now=desk.now),
-        heartbeat=Heartbeat(address=OperatorUrl(url=beats), now=desk.now) if beats else None,
+        heartbeat=_make_heartbeat(chosen, desk.now),
         now=desk.now,
         base_url=settings.base_url,
         gateway=settings.name,
         every_s=every_s,
+    )
+
+
+def _make_heartbeat(chosen: OperatorSettings, now: Clock) -> Heartbeat | None:
+    if not chosen.heartbeat_url:
+        return None
+    pauses = chosen.heartbeat_pause_url
+    return Heartbeat(
+        address=OperatorUrl(url=chosen.heartbeat_url),
+        now=now,
+        pause_address=OperatorUrl(url=pauses) if pauses else None,
+        pause_key=str(chosen.heartbeat_pause_key),
     )
 
 

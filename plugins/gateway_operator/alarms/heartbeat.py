@@ -16,6 +16,9 @@ class Heartbeat:
 
     address: OperatorUrl
     now: Clock
+    # Gets a POST when the gateway goes to sleep, with this key in `X-Api-Key`.
+    pause_address: OperatorUrl | None = None
+    pause_key: str = attrs.field(default="", repr=False)
     every_s: float = EVERY_S
     problem: str | None = attrs.field(default=None, init=False)
     # Unix seconds.
@@ -40,3 +43,17 @@ class Heartbeat:
             self.problem = str(error)
         else:
             self.problem, self.answered_at = None, self.now()
+
+    async def pause(self) -> None:
+        """Report to the monitor that no request follows; log a warning if that is impossible."""
+        problem = "GATEWAY_HEARTBEAT_PAUSE_URL is not set."
+        if self.pause_address is not None:
+            headers = {"X-Api-Key": self.pause_key} if self.pause_key else {}
+            try:
+                await self.pause_address.request("POST", headers=headers)
+            except RequestFailed as error:
+                problem = str(error)
+            else:
+                _log.info("heartbeat.paused")
+                return
+        _log.warning("heartbeat.not_paused", problem=problem)

@@ -61,6 +61,11 @@ class AlarmSender:
         """The names of all channels."""
         return [name for carrier in self.carriers for name in carrier.channels]
 
+    @property
+    def unwritten(self) -> int:
+        """How many messages are only in memory."""
+        return len(self._unwritten)
+
     async def start_due(self) -> None:
         """Start sending due messages by each idle carrier, without waiting."""
         due = await self._find_due()

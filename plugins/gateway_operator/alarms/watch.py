@@ -91,6 +91,23 @@ class AlarmWatch:
         """Whether an urgent alarm holds the heartbeat back."""
         return self._is_urgent
 
+    async def find_pending(self) -> list[str]:
+        """Return `alarms` until conditions were checked, and alarms are raised and sent."""
+        if not self.is_mine():
+            return []
+        is_pending = self._evaluated_at is None or bool(self.sender.unwritten)
+        if is_pending or await self.store.sum(alarms.has_unsent, self.now()):
+            return ["alarms"]
+        return []
+
+    async def sleep(self) -> None:
+        """Send no more heartbeats, and report to their monitor that the gateway sleeps."""
+        beat, self.heartbeat = self.heartbeat, None
+        if self._beating is not None:
+            await asyncio.gather(self._beating, return_exceptions=True)
+        if beat is not None:
+            await beat.pause()
+
     async def close(self) -> None:
         """Cancel running work; messages stay in the database."""
         if self._beating is not None:

@@ -13,6 +13,8 @@ from gateway_operator.sql import alarm_messages
 
 # Past alarms are kept for half a year.
 RETENTION_S = 180 * 86_400.0
+# All conditions but a missing first copy raise their alarm within this time.
+_SOON_S = 300.0
 _COLUMNS = tuple(field.name for field in attrs.fields(AlarmRecord) if field.name != "id")
 
 
@@ -39,6 +41,17 @@ def find_open(db: Connection, condition: str, subject: str) -> AlarmRecord | Non
         db, "WHERE ended_at IS NULL AND condition = ? AND subject = ?", condition, subject
     )
     return found[0] if found else None
+
+
+def has_unsent(db: Connection, now: float) -> bool:
+    """Whether a message waits, or a condition of the last minutes may still raise its alarm."""
+    row = db.execute(
+        """SELECT EXISTS (SELECT 1 FROM alarm_messages WHERE due_at IS NOT NULL)
+               OR EXISTS (SELECT 1 FROM alarms
+                   WHERE ended_at IS NULL AND raised_at IS NULL AND since > ?)""",
+        (now - _SOON_S,),
+    ).fetchone()
+    return bool(row[0])
 
 
 def past_alarms(db: Connection, limit: int) -> list[AlarmRecord]:

@@ -25,6 +25,7 @@ def mount(path="/acme", **changes):
         ({"warm_s": "5"}, "warm_s '5'"),
         ({"work": 5}, "work is a int"),
         ({"checks": [1]}, "checks is a list"),
+        ({"pending": ["work"]}, "pending is a list"),
         ({"only_leader": 1}, "only_leader 1"),
         ({"mounts": 5}, "mounts is a int"),
         ({"mounts": ["/acme"]}, "a str is no gateway.Mount"),
