@@ -77,7 +77,7 @@ export function enhance(): void {
 // A page without use stops to poll, because each poll wakes a gateway that sleeps while idle.
 const UNUSED_MS = 5 * 60_000;
 let usedAt = Date.now();
-for (const kind of ["pointerdown", "pointermove", "keydown", "scroll", "visibilitychange"])
+for (const kind of ["pointerdown", "pointermove", "keydown", "visibilitychange"])
   document.addEventListener(kind, () => (usedAt = Date.now()), { passive: true, capture: true });
 
 /** Whether somebody has used the page within the last minutes, and can see it. */

@@ -132,8 +132,6 @@ async function preview(file: File | null): Promise<void> {
     const picture = h("img", { src: source, alt: `Preview of ${file.name}`, class: "chosen" });
     picture.addEventListener("load", () => URL.revokeObjectURL(source));
     place.append(picture);
-  } else if (file.type.startsWith("audio/")) {
-    place.append(h("audio", { src: URL.createObjectURL(file), controls: "" }));
   } else if (TEXTS.includes(extension(file.name))) {
     place.append(h("pre", { class: "excerpt" }, await file.slice(0, PREVIEW_CHARS).text()));
   }
