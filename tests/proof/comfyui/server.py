@@ -130,7 +130,7 @@ class ComfyServer:
         line = f"{request.method} {request.path}"
         self.asked.append(line)
         if self.is_away:
-            return _cut(request)
+            return cut(request)
         if self.needs_key and request.headers.get("Authorization") != self.needs_key:
             return Response("Unauthorized", 401)
         with self._lock:
@@ -145,7 +145,7 @@ class ComfyServer:
         how = self.answers.pop(0)
         if how == "wait":
             self.gate.wait(30)
-        return Response(NEW["not json"][1], 500) if how == "500" else _cut(request)
+        return Response(NEW["not json"][1], 500) if how == "500" else cut(request)
 
     def _get_history(self, request: Request) -> Response:
         wanted = request.path.removeprefix("/history").strip("/")
@@ -320,7 +320,7 @@ def _json(body, status: int = 200) -> Response:
     return Response(json.dumps(body), status, content_type="application/json")
 
 
-def _cut(request: Request) -> Response:
+def cut(request: Request) -> Response:
     """End the connection without an answer."""
     request.environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
     return Response()
