@@ -9,7 +9,7 @@ import attrs
 
 from gateway import AccountProblem, Transient
 from gateway.errors import ProviderError
-from gateway_comfyui.checking import kinds_of, problems_in
+from gateway_comfyui.checking import kinds_of, metadata_problem, problems_in
 from gateway_comfyui.machine import About, Machine
 from gateway_comfyui.workflows import Workflow
 
@@ -161,6 +161,8 @@ async def _find_faults(
             problems.append(
                 f"Its files would hold the whole workflow: start ComfyUI with {_WITHOUT_METADATA}."
             )
+        if problem := metadata_problem(one.graph, one.output):
+            problems.append(problem)
         if problems:
             faults[one.slug] = " ".join(problems)
     return faults
