@@ -42,14 +42,12 @@ from gateway_comfyui.answers import (
 )
 from gateway_comfyui.fleet import Fleet, Report, mildest, unfit_error
 from gateway_comfyui.folder import read_folder
-from gateway_comfyui.machine import JobState, Machine, check
+from gateway_comfyui.machine import CLIENT, JobState, Machine, check
 from gateway_comfyui.metadata import holds_graph, without_text
 from gateway_comfyui.workflows import NAME, Workflow
 
 # Of the ids of jobs.
 _SPACE = uuid.UUID("b8c3d2e6-6f0c-4f2a-9a35-5d1c4ee0a7b1")
-# ComfyUI sends progress to the socket of this id, and some versions list no files without one.
-_CLIENT = "gateway"
 _POLL_S = 1.0
 # A machine that answered so recently is not asked again before a payment.
 _FRESH_S = 2.0
@@ -190,7 +188,7 @@ class ComfyUI:
         order = {
             "prompt": workflow.filled(request, prompt_id, picture),
             "prompt_id": prompt_id,
-            "client_id": _CLIENT,
+            "client_id": CLIENT,
         }
         try:
             answer = await machine.submit(order)

@@ -227,7 +227,8 @@ class ComfyServer:
             error = NEW["missing model"][1]["error"]
             return _json({"error": error, "node_errors": faults}, 400)
         # It does not notice that an id is used again.
-        job = {"id": order["prompt_id"], "graph": graph, "outputs": good}
+        job = {"id": order["prompt_id"], "graph": graph, "outputs": good, "extra": {}}
+        job["extra"]["client_id"] = order["client_id"]
         self.queue.append(job)
         answer = {"prompt_id": job["id"], "number": len(self.orders), "node_errors": faults}
         return _json(answer)
@@ -273,7 +274,7 @@ class ComfyServer:
         return self._end(job, {end: self._save(job, end) for end in job["outputs"]}, status)
 
     def _end(self, job, outputs, status) -> None:
-        prompt = [0, job["id"], job["graph"], {}, job["outputs"]]
+        prompt = [0, job["id"], job["graph"], job["extra"], job["outputs"]]
         self.history[job["id"]] = {"prompt": prompt, "outputs": outputs, "status": status}
 
     def _save(self, job, end):
