@@ -173,7 +173,14 @@ class ComfyUI:
         # One at a time: the next choice of a machine counts this job.
         async with self._choosing:
             machine = await self.fleet.pick(without=unsure)
-            return await self._begin(request, job, workflow, machine)
+            try:
+                return await self._begin(request, job, workflow, machine)
+            except AccountProblem as error:
+                if error.scope != "vendor" or len(self.fleet.machines) == 1:
+                    raise
+                # One machine that refuses does not take the others off sale.
+                self.fleet.rest(machine)
+                raise Transient(f"The machine does not work: {error}") from None
 
     async def _begin(
         self, request: GenerationRequest, job: Job, workflow: Workflow, machine: Machine
@@ -271,7 +278,6 @@ class ComfyUI:
             if time.monotonic() - since > _SILENT_S and await self._has_other(machine):
                 self._silent.pop(prompt_id, None)
                 raise HandleLost("Its machine does not answer; another one begins again.") from None
-            # One machine that refuses does not take the others off sale.
             raise Transient(f"The machine of the job does not work: {error}") from None
         self._silent.pop(prompt_id, None)
         return found

@@ -2,6 +2,7 @@
 
 import attrs
 import pytest
+from werkzeug import Response
 
 from gateway import HandleLost, JobFailed, Transient
 from gateway.domain import TaskStatus
@@ -68,6 +69,17 @@ async def test_a_machine_that_begins_to_refuse_in_mid_job_takes_nothing_off_sale
     monkeypatch.setattr("gateway_comfyui.provider._SILENT_S", -1.0)
     with pytest.raises(HandleLost):
         await pair.poll(handle, job)
+
+
+async def test_a_machine_that_refuses_orders_is_left_to_the_next_attempt(
+    pair, comfy, comfy_2, monkeypatch
+):
+    monkeypatch.setattr(comfy, "_post_prompt", lambda _: Response("", 403))
+    job = job_of(pair)
+    with pytest.raises(Transient, match="403"):
+        await pair.submit(BOAT, job)
+    await pair.submit(BOAT, attrs.evolve(job, attempt=2))
+    assert len(comfy_2.orders) == 1
 
 
 async def test_a_lookup_without_an_answer_doubles_no_job(provider, comfy, monkeypatch):
