@@ -22,7 +22,9 @@ def run(comfy, tmp_path, monkeypatch):
     monkeypatch.setattr("gateway_comfyui.commands.trial._POLL_S", 0.01)
 
     def invoke(*arguments):
-        done = CliRunner().invoke(command, list(map(str, arguments)))
+        # click keeps the first names of the help option, and the snapshots show those of `gateway`.
+        names = {"help_option_names": ["-h", "--help"]}
+        done = CliRunner().invoke(command, list(map(str, arguments)), **names)
         assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
         return done.exit_code, done.output
 
