@@ -92,6 +92,12 @@ def seconds_of(status: Mapping[str, Any]) -> float | None:
     return (ended - begun) / 1_000
 
 
+def begun_ms_of(status: Mapping[str, Any]) -> int:
+    """Return when a job began; 0 if that is unknown."""
+    times = [about.get("timestamp") for _, about in _messages(status)]
+    return next((time for time in times if isinstance(time, int)), 0)
+
+
 def _messages(status: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     for message in status.get("messages") or ():
         if isinstance(message, list) and len(message) > 1:

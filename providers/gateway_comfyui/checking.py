@@ -43,6 +43,16 @@ def _missing_values(
             yield f"Node {number} ({node['class_type']}): {name} {value!r} is not there."
 
 
+def metadata_problem(graph: Mapping[str, Any], output: str) -> str:
+    """Return why the sold node always writes the workflow into its files; empty if it does not."""
+    kind, inputs = graph[output]["class_type"], graph[output]["inputs"]
+    if kind == "SaveWEBM":
+        return "SaveWEBM always writes the workflow into its files: use Save Video."
+    if kind == "VHS_VideoCombine" and inputs.get("save_metadata") is not False:
+        return "VHS_VideoCombine writes the workflow into its files: turn its save_metadata off."
+    return ""
+
+
 def declared(about: Mapping[str, Any], name: str) -> list[Any]:
     """Return the declaration of an input, as type and details; empty if there is none."""
     groups = as_object(about.get("input"))
@@ -62,7 +72,9 @@ def details_of(about: Mapping[str, Any], name: str) -> dict[str, Any]:
 def options_of(about: Mapping[str, Any], name: str) -> list[Any] | None:
     """Return the values that an input may have; None if it has no list of them."""
     found = declared(about, name)
-    if found and isinstance(found[0], list):
-        return found[0]
-    options = details_of(about, name).get("options")
-    return options if isinstance(options, list) else None
+    has_list = bool(found) and isinstance(found[0], list)
+    options = found[0] if has_list else details_of(about, name).get("options")
+    if not isinstance(options, list):
+        return None
+    # An option with inputs of its own is an object.
+    return [one.get("key") if isinstance(one, dict) else one for one in options]

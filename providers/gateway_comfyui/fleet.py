@@ -9,7 +9,7 @@ import attrs
 
 from gateway import AccountProblem, Transient
 from gateway.errors import ProviderError
-from gateway_comfyui.checking import kinds_of, problems_in
+from gateway_comfyui.checking import kinds_of, metadata_problem, problems_in
 from gateway_comfyui.machine import About, Machine
 from gateway_comfyui.workflows import Workflow
 
@@ -67,36 +67,46 @@ class Fleet:
     machines: Sequence[Machine]
     # Machines that are too old.
     _unfit: set[str] = attrs.field(factory=set, init=False)
-    # Until when a machine that did not answer is left out, by its name.
+    # Until when a machine that did not answer, or refused, is left out, by its name.
     _silent_until: dict[str, float] = attrs.field(factory=dict, init=False)
 
     def named(self, name: str) -> Machine | None:
         """Return a machine by its name; None if the operator has removed it."""
         return next((one for one in self.machines if one.name == name), None)
 
-    async def pick(self) -> Machine:
-        """Return the machine with the fewest jobs; raises an error if none answers."""
-        asked = self._askable()
+    async def pick(self, without: Collection[str] = ()) -> Machine:
+        """Return the machine with the fewest jobs that is not named in `without`.
+
+        Raises an error if none answers.
+        """
+        asked = self._askable(without)
         lengths = await asyncio.gather(*(self._ask(one) for one in asked), return_exceptions=True)
         found = list(zip(asked, lengths, strict=True))
         loads = [(one, length) for one, length in found if isinstance(length, int)]
         if not loads:
-            raise next(error for _, error in reversed(found) if isinstance(error, BaseException))
+            raise mildest([error for error in lengths if isinstance(error, BaseException)])
         return min(loads, key=lambda load: load[1])[0]
 
-    def _askable(self) -> Sequence[Machine]:
+    def _askable(self, without: Collection[str]) -> Sequence[Machine]:
         """Return the machines to ask: none that is too old, and a silent one only if it is last."""
         fit = [one for one in self.machines if one.name not in self._unfit]
         if not fit:
             raise AccountProblem("Every ComfyUI is too old.")
+        fit = [one for one in fit if one.name not in without]
+        if not fit:
+            raise Transient("No other ComfyUI can make it.")
         now = time.monotonic()
         return [one for one in fit if self._silent_until.get(one.name, now) <= now] or fit
+
+    def rest(self, machine: Machine) -> None:
+        """Ask a machine that failed only after the others, for a while."""
+        self._silent_until[machine.name] = time.monotonic() + _REST_S
 
     async def _ask(self, machine: Machine) -> int:
         try:
             length = await machine.queue_length()
-        except Transient:
-            self._silent_until[machine.name] = time.monotonic() + _REST_S
+        except ProviderError:
+            self.rest(machine)
             raise
         self._silent_until.pop(machine.name, None)
         return length
@@ -151,9 +161,16 @@ async def _find_faults(
             problems.append(
                 f"Its files would hold the whole workflow: start ComfyUI with {_WITHOUT_METADATA}."
             )
+        if problem := metadata_problem(one.graph, one.output):
+            problems.append(problem)
         if problems:
             faults[one.slug] = " ".join(problems)
     return faults
+
+
+def mildest(errors: Collection[BaseException]) -> BaseException:
+    """Return an error that passes if there is one: the operator need not act then."""
+    return min(errors, key=lambda error: isinstance(error, AccountProblem))
 
 
 def unfit_error(report: Report) -> AccountProblem | Transient | None:

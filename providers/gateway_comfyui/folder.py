@@ -21,6 +21,8 @@ _MAX_SIDE = 16_384
 _TEXTS = ("title", "description", "capability", "price", "cost", "output")
 _TABLES = ("inputs", "sizes", "prices")
 _FIELDS = (*_TEXTS, "timeout_s", "step", "refused", *_TABLES)
+# Inputs that a buyer fills with a text; the others are numbers.
+_STRINGS = ("prompt", "picture")
 _NEEDED = ("title", "capability", "price", "output")
 
 
@@ -151,7 +153,7 @@ def _places_of(name: str, given: object) -> tuple[Place, ...]:
     texts = given if isinstance(given, list) else [given]
     places = []
     for text in texts:
-        node, dot, field = text.rpartition(".") if isinstance(text, str) else ("", "", "")
+        node, dot, field = text.partition(".") if isinstance(text, str) else ("", "", "")
         if not (node and dot and field):
             raise _Mistake(
                 f'[inputs] {name} is a node\'s number and an input, such as {name} = "6.text".'
@@ -186,6 +188,9 @@ def _check_place(name: str, node: str, field: str, graph: Mapping[str, Any]) -> 
             f"{name} is at {node}.{field}, which is linked to node {fields[field][0]}: "
             "name an input of that node."
         )
+    wanted, named = (str, "text") if name in _STRINGS else (int, "whole number")
+    if type(fields[field]) is not wanted:
+        raise _Mistake(f"{name} is at {node}.{field}, which is no {named} in the workflow.")
 
 
 def _check_output(output: str, graph: Mapping[str, Any]) -> None:

@@ -14,6 +14,8 @@ _SEEDS = ("seed", "noise_seed")
 # The kind of a result by an input of its save node.
 _MADE = {"images": "image", "video": "video", "audio": "audio"}
 _MOVING = ("webm", "videocombine", "savevideo")
+_SIDES = {"positive", "negative"}
+_ZEROS = "ConditioningZeroOut"
 # Nodes of such names may read a file or an address of the buyer's choice.
 _RISKY = ("load", "path", "file", "url", "http", "folder")
 _CORE_MODULES = ("nodes", "comfy_extras.")
@@ -40,7 +42,7 @@ class Guess:
     def toml(self, *, title: str, price: str, cost: str) -> str:
         """Return the text of its TOML."""
         lines = [
-            f"title = {json.dumps(title)}",
+            f"title = {json.dumps(title, ensure_ascii=False)}",
             f"capability = {json.dumps(self.capability)}",
             f"price = {json.dumps(price)}",
             *([f"cost = {json.dumps(cost)}"] if cost else []),
@@ -107,7 +109,7 @@ def _find_prompts(graph: Mapping[str, Any], kinds: Kinds, above: list[str], foun
     for side in ("positive", "conditioning"):
         for number in above:
             link = graph[number]["inputs"].get(side)
-            place = _nearest_text(graph, kinds, link[0]) if is_link(link) else None
+            place = _nearest_text(graph, kinds, link[0], "positive") if is_link(link) else None
             if place is not None:
                 text = graph[place[0]]["inputs"][place[1]]
                 first = text if first is None else first
@@ -117,15 +119,21 @@ def _find_prompts(graph: Mapping[str, Any], kinds: Kinds, above: list[str], foun
         place
         for number in above
         if is_link(link := graph[number]["inputs"].get("negative"))
-        and (place := _nearest_text(graph, kinds, link[0])) is not None
+        and (place := _nearest_text(graph, kinds, link[0], "negative")) is not None
     }
+    both = {f"{number}.{field}" for number, field in negative} & {*found.inputs.get("prompt", ())}
+    found.warnings += [
+        f"The prompt at {one} is also the negative one: check [inputs]." for one in sorted(both)
+    ]
     place = _nearest_text(graph, kinds, found.output)
     if first is None and place is not None and place not in negative:
         found.add("prompt", *place)
 
 
-def _nearest_text(graph: Mapping[str, Any], kinds: Kinds, start: str) -> tuple[str, str] | None:
-    for number in _above(graph, start):
+def _nearest_text(
+    graph: Mapping[str, Any], kinds: Kinds, start: str, side: str = ""
+) -> tuple[str, str] | None:
+    for number in _above(graph, start, side):
         node = graph[number]
         for name in _TEXTS:
             details = details_of(kinds.get(node["class_type"]) or {}, name)
@@ -169,7 +177,7 @@ def _warn(graph: Mapping[str, Any], kinds: Kinds, found: Guess) -> None:
     if "prompt" in found.inputs and "seed" not in found.inputs:
         found.warnings.append("There is no seed: buyers of one prompt get equal results.")
     for place in found.inputs.get("prompt", []):
-        kind = graph[place.rpartition(".")[0]]["class_type"]
+        kind = graph[place.partition(".")[0]]["class_type"]
         module = str((kinds.get(kind) or {}).get("python_module", ""))
         if not module.startswith(_CORE_MODULES) and any(word in kind.lower() for word in _RISKY):
             found.warnings.append(
@@ -178,13 +186,22 @@ def _warn(graph: Mapping[str, Any], kinds: Kinds, found: Guess) -> None:
             )
 
 
-def _above(graph: Mapping[str, Any], start: str) -> Iterator[str]:
-    """Yield a node and those that it depends on, the nearest first."""
+def _above(graph: Mapping[str, Any], start: str, side: str = "") -> Iterator[str]:
+    """Yield a node and those that it depends on, the nearest first.
+
+    A node with both prompts, such as that of a ControlNet, is left by the input `side` only. A
+    negative prompt of zeros has no text.
+    """
     seen, line = {start}, [start]
     while line:
         number = line.pop(0)
         yield number
-        for value in graph[number]["inputs"].values():
+        inputs = graph[number]["inputs"]
+        if side and inputs.keys() >= _SIDES:
+            inputs = {side: inputs[side]}
+        if side == "negative" and graph[number]["class_type"] == _ZEROS:
+            continue
+        for value in inputs.values():
             if is_link(value) and value[0] in graph and value[0] not in seen:
                 seen.add(value[0])
                 line.append(value[0])

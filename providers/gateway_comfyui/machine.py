@@ -18,6 +18,7 @@ from gateway import (
     Transient,
 )
 from gateway.vendors import as_object, as_text, json_object, media_type
+from gateway_comfyui.answers import begun_ms_of
 
 # Of one question that needs no work of ComfyUI.
 _ASK_S = 5.0
@@ -28,8 +29,12 @@ _SUCCESS = "success"
 _NOT_FOUND = 404
 # Of a file in the history.
 _FILE_FIELDS = ("filename", "subfolder", "type")
-# In an entry of the history: number, id, graph, extra data, outputs.
-_GRAPH_AT = 2
+# ComfyUI sends progress to the socket of this id, and some versions list no files without one.
+CLIENT = "gateway"
+# Of the newest runs, among which the operator's own is searched.
+_RUNS = 50
+# Number, id, graph, extra data and outputs, in an entry of the history.
+_PARTS = 5
 
 State = Literal["waiting", "running", "ended", "unknown"]
 
@@ -58,6 +63,14 @@ class About:
 
     version: str
     arguments: tuple[str, ...]
+
+
+@attrs.frozen
+class Run:
+    """A run of the operator's own, and when it began."""
+
+    graph: Any = attrs.field(repr=False)
+    begun_ms: int
 
 
 @attrs.define(eq=False)
@@ -160,13 +173,14 @@ class Machine:
         found = (await self._get(f"/object_info/{quote(kind, safe='')}")).get(kind)
         return as_object(found) or None
 
-    async def last_graph(self) -> Any:
-        """Return the graph of the newest run; None if there was none."""
-        runs = [as_object(one) for one in (await self._get("/history?max_items=1")).values()]
-        entry = runs[-1].get("prompt") if runs else None
-        if not isinstance(entry, list) or len(entry) <= _GRAPH_AT:
-            return None
-        return entry[_GRAPH_AT]
+    async def last_run(self) -> Run | None:
+        """Return the newest run that is no sale and no trial; None if there was none."""
+        entries = (await self._get(f"/history?max_items={_RUNS}")).values()
+        for entry in map(as_object, reversed(entries)):
+            parts = entry.get("prompt")
+            if isinstance(parts, list) and len(parts) >= _PARTS and not _is_sale(*parts[2:4]):
+                return Run(parts[2], begun_ms_of(as_object(entry.get("status"))))
+        return None
 
     async def close(self) -> None:
         """Close all connections."""
@@ -192,6 +206,16 @@ def check(answer: Answer) -> None:
             "The address is no ComfyUI's: check GATEWAY_COMFYUI_URLS, which has no path at the end."
         )
     answer.check()
+
+
+def _is_sale(graph: object, extra: object) -> bool:
+    """Whether a run was ordered by the gateway: its prompt is a buyer's."""
+    prefixes = [
+        as_text(as_object(as_object(node).get("inputs")).get("filename_prefix"))
+        for node in as_object(graph).values()
+    ]
+    is_named = any(prefix.startswith(f"{_FOLDER}/") for prefix in prefixes)
+    return is_named or as_object(extra).get("client_id") == CLIENT
 
 
 def _is_in(entries: object, prompt_id: str) -> bool:

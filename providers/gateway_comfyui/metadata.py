@@ -8,8 +8,8 @@ PNG = b"\x89PNG\r\n\x1a\n"
 _TEXTS = (b"tEXt", b"zTXt", b"iTXt", b"eXIf")
 # Length, type and checksum around the data of a chunk.
 _FRAME_BYTES = 12
-# In every graph. Video players and cameras write text in one of these encodings.
-_MARKS = tuple('"class_type"'.encode(code) for code in ("utf-8", "utf-16-le", "utf-16-be"))
+# In every graph, whatever its quotes. Video players and cameras write text in these encodings.
+_MARKS = tuple("class_type".encode(code) for code in ("utf-8", "utf-16-le", "utf-16-be"))
 
 
 def chunks_of(png: bytes) -> Iterator[tuple[bytes, bytes]]:

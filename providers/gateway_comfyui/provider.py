@@ -40,16 +40,14 @@ from gateway_comfyui.answers import (
     refusal_of,
     seconds_of,
 )
-from gateway_comfyui.fleet import Fleet, Report, unfit_error
+from gateway_comfyui.fleet import Fleet, Report, mildest, unfit_error
 from gateway_comfyui.folder import read_folder
-from gateway_comfyui.machine import JobState, Machine, check
+from gateway_comfyui.machine import CLIENT, JobState, Machine, check
 from gateway_comfyui.metadata import holds_graph, without_text
 from gateway_comfyui.workflows import NAME, Workflow
 
 # Of the ids of jobs.
 _SPACE = uuid.UUID("b8c3d2e6-6f0c-4f2a-9a35-5d1c4ee0a7b1")
-# ComfyUI sends progress to the socket of this id, and some versions list no files without one.
-_CLIENT = "gateway"
 _POLL_S = 1.0
 # A machine that answered so recently is not asked again before a payment.
 _FRESH_S = 2.0
@@ -167,15 +165,28 @@ class ComfyUI:
         workflow = self.workflows.get(job.endpoint.slug)
         if workflow is None:
             raise AccountProblem("The workflow was removed from the folder.", scope="model")
-        if (begun := await self._find_begun(workflow, job)) is not None:
+        begun, unsure = await self._find_begun(workflow, job)
+        if begun is not None:
             return begun
+        if len(unsure) == len(self.fleet.machines):
+            raise mildest(unsure.values())
         # One at a time: the next choice of a machine counts this job.
         async with self._choosing:
-            return await self._begin(request, job, workflow)
+            machine = await self.fleet.pick(without=unsure)
+            try:
+                return await self._begin(request, job, workflow, machine)
+            except AccountProblem as error:
+                if error.scope != "vendor" or len(self.fleet.machines) == 1:
+                    raise
+                # One machine that refuses does not take the others off sale.
+                self.fleet.rest(machine)
+                raise Transient(f"The machine does not work: {error}") from None
 
-    async def _begin(self, request: GenerationRequest, job: Job, workflow: Workflow) -> Handle:
-        """Queue the workflow on the machine with the fewest jobs."""
-        machine, prompt_id = await self.fleet.pick(), _prompt_id(job, job.attempt)
+    async def _begin(
+        self, request: GenerationRequest, job: Job, workflow: Workflow, machine: Machine
+    ) -> Handle:
+        """Queue the workflow on a machine."""
+        prompt_id = _prompt_id(job, job.attempt)
         picture = ""
         if "picture" in workflow.inputs:
             if request.attachment is None:
@@ -184,7 +195,7 @@ class ComfyUI:
         order = {
             "prompt": workflow.filled(request, prompt_id, picture),
             "prompt_id": prompt_id,
-            "client_id": _CLIENT,
+            "client_id": CLIENT,
         }
         try:
             answer = await machine.submit(order)
@@ -194,19 +205,31 @@ class ComfyUI:
                 raise doubt from None
         return _handle(machine, prompt_id, workflow)
 
-    async def _find_begun(self, workflow: Workflow, job: Job) -> Handle | None:
-        """Return the job of a try that ended before its handle was stored; None if it failed."""
+    async def _find_begun(
+        self, workflow: Workflow, job: Job
+    ) -> tuple[Handle | None, dict[str, ProviderError]]:
+        """Return the job of a try that ended before its handle was stored.
+
+        A failed job counts for its own attempt only, whose poll reports the failure. The second
+        value has the errors of the machines that may hold the job, by their names.
+        """
+        unsure: dict[str, ProviderError] = {}
         for attempt in range(job.attempt, 0, -1):
             prompt_id = _prompt_id(job, attempt)
-            if prompt_id in self._fetched:
+            is_own = attempt == job.attempt
+            if prompt_id in self._fetched and not is_own:
                 continue
             for machine in self.fleet.machines:
-                # Another machine may work while this one is away.
-                with contextlib.suppress(Transient):
+                try:
                     found = await machine.find(prompt_id)
-                    if found.state in ("waiting", "running") or found.has_succeeded:
-                        return _handle(machine, prompt_id, workflow)
-        return None
+                except ProviderError as error:
+                    unsure[machine.name] = error
+                    self.fleet.rest(machine)
+                    continue
+                is_failed = found.state == "ended" and not found.has_succeeded
+                if found.state != "unknown" and (is_own or not is_failed):
+                    return _handle(machine, prompt_id, workflow), unsure
+        return None, unsure
 
     async def poll(self, handle: Handle, job: Job) -> Pending | Result:
         """Find the job; one in neither the queue nor the history is lost."""
@@ -245,17 +268,27 @@ class ComfyUI:
         return result
 
     async def _find_patiently(self, machine: Machine, prompt_id: str) -> JobState:
-        """Find a job; raises `HandleLost` once another machine should make it."""
+        """Find a job; raises `HandleLost` once another machine should and can make it."""
         try:
             found = await machine.find(prompt_id)
-        except Transient:
+        except (Transient, AccountProblem) as error:
+            if len(self.fleet.machines) == 1:
+                raise
             since = self._silent.setdefault(prompt_id, time.monotonic())
-            if len(self.fleet.machines) > 1 and time.monotonic() - since > _SILENT_S:
-                del self._silent[prompt_id]
+            if time.monotonic() - since > _SILENT_S and await self._has_other(machine):
+                self._silent.pop(prompt_id, None)
                 raise HandleLost("Its machine does not answer; another one begins again.") from None
-            raise
+            raise Transient(f"The machine of the job does not work: {error}") from None
         self._silent.pop(prompt_id, None)
         return found
+
+    async def _has_other(self, machine: Machine) -> bool:
+        """Whether another machine answers."""
+        try:
+            await self.fleet.pick(without={machine.name})
+        except ProviderError:
+            return False
+        return True
 
     def _progress(self, prompt_id: str, slug: str) -> float | None:
         """Return the elapsed part of the median run; None before the first run."""

@@ -14,7 +14,7 @@ import click
 from gateway import SettingsError, Transient, load_settings, usdc
 from gateway.errors import ProviderError
 from gateway_comfyui import make_fleet
-from gateway_comfyui.checking import kinds_of, problems_in
+from gateway_comfyui.checking import kinds_of, metadata_problem, problems_in
 from gateway_comfyui.commands.trial import DEFAULT_PROMPT, Trial, run_once
 from gateway_comfyui.fleet import Fleet, Report
 from gateway_comfyui.folder import parse_workflow, read_workflow
@@ -74,7 +74,7 @@ async def add(*, source: Path | None, last: bool, name: str, price: str, **optio
     fleet = make_fleet(section)
     try:
         machine = await _pick(fleet)
-        graph = await _last_graph(machine) if source is None else read_graph_file(source)
+        graph = await _last_graph(fleet) if source is None else read_graph_file(source)
         offer = _Offer(folder, name, price, options["title"] or name, graph)
         found = await _guess(machine, graph)
         workflow = offer.workflow(found)
@@ -115,7 +115,8 @@ async def check(*, names: tuple[str, ...]) -> None:
 async def remove(*, name: str) -> None:
     """Delete NAME.toml and NAME.json from the folder.
 
-    Paid tasks that have begun are finished.
+    Its paid tasks are not finished after the next start: they wait for hours for the workflow,
+    then refunds are due. So pause it first, and remove it when its tasks are done.
     """
     path = _known(_folder(), name)
     path.unlink()
@@ -139,20 +140,27 @@ class _Offer:
         try:
             return parse_workflow(self.name, text, self.graph)
         except SettingsError as error:
-            draft = self.write(text, ".toml.draft")
+            draft = self.write(text, ".draft")
             raise SettingsError(
-                f"{error} Complete {draft}, rename it to {self.name}.toml, and run "
-                f"`gateway comfyui check {self.name}`."
+                f"{error} Complete {draft}, take .draft off its name and that of "
+                f"{self.name}.json.draft, and run `gateway comfyui check {self.name}`."
             ) from None
 
-    def write(self, text: str, ending: str = ".toml") -> Path:
-        """Write graph and TOML; return the TOML's place."""
+    def write(self, text: str, ending: str = "") -> Path:
+        """Write graph and TOML, and only then replace older ones; return the TOML's place."""
         self.folder.mkdir(parents=True, exist_ok=True)
         graph = json.dumps(self.graph, indent=1, ensure_ascii=False)
-        (self.folder / f"{self.name}.json").write_text(f"{graph}\n", "utf-8")
-        path = self.folder / f"{self.name}{ending}"
-        path.write_text(text, "utf-8")
+        path = self.folder / f"{self.name}.toml{ending}"
+        texts = {self.folder / f"{self.name}.json{ending}": f"{graph}\n", path: text}
+        for place, content in texts.items():
+            _temporary(place).write_text(content, "utf-8")
+        for place in texts:
+            _temporary(place).replace(place)
         return path
+
+
+def _temporary(place: Path) -> Path:
+    return place.with_name(f"{place.name}.new")
 
 
 def _check_arguments(
@@ -180,13 +188,22 @@ async def _pick(fleet: Fleet) -> Machine:
         ) from None
 
 
-async def _last_graph(machine: Machine) -> Graph:
-    graph = await machine.last_graph()
-    if graph is None:
+async def _last_graph(fleet: Fleet) -> Graph:
+    """Return the graph of the operator's newest run on any machine."""
+    runs = []
+    for machine in fleet.machines:
+        try:
+            runs.append(await machine.last_run())
+        except ProviderError:
+            click.echo(f"Note: {machine.name} does not answer; its runs are left out.", err=True)
+    newest = max(filter(None, runs), key=lambda run: run.begun_ms, default=None)
+    if newest is None:
+        names = ", ".join(one.name for one in fleet.machines)
         raise SettingsError(
-            f"The history of the ComfyUI at {machine.name} is empty: run the workflow there once."
+            f"The history of the ComfyUI at {names} has no run of yours among its newest: run the "
+            "workflow there once."
         )
-    return graph_of(graph, "The last run")
+    return graph_of(newest.graph, "The last run")
 
 
 async def _guess(machine: Machine, graph: Graph) -> Guess:
@@ -195,6 +212,8 @@ async def _guess(machine: Machine, graph: Graph) -> Guess:
     if problems := list(problems_in(graph, kinds)):
         raise SettingsError(" ".join(problems))
     found = guess(graph, kinds)
+    if found.output and (problem := metadata_problem(graph, found.output)):
+        raise SettingsError(problem)
     for warning in found.warnings:
         click.echo(f"Note: {warning}", err=True)
     return found

@@ -130,7 +130,7 @@ class ComfyServer:
         line = f"{request.method} {request.path}"
         self.asked.append(line)
         if self.is_away:
-            return _cut(request)
+            return cut(request)
         if self.needs_key and request.headers.get("Authorization") != self.needs_key:
             return Response("Unauthorized", 401)
         with self._lock:
@@ -145,7 +145,7 @@ class ComfyServer:
         how = self.answers.pop(0)
         if how == "wait":
             self.gate.wait(30)
-        return Response(NEW["not json"][1], 500) if how == "500" else _cut(request)
+        return Response(NEW["not json"][1], 500) if how == "500" else cut(request)
 
     def _get_history(self, request: Request) -> Response:
         wanted = request.path.removeprefix("/history").strip("/")
@@ -227,7 +227,8 @@ class ComfyServer:
             error = NEW["missing model"][1]["error"]
             return _json({"error": error, "node_errors": faults}, 400)
         # It does not notice that an id is used again.
-        job = {"id": order["prompt_id"], "graph": graph, "outputs": good}
+        job = {"id": order["prompt_id"], "graph": graph, "outputs": good, "extra": {}}
+        job["extra"]["client_id"] = order["client_id"]
         self.queue.append(job)
         answer = {"prompt_id": job["id"], "number": len(self.orders), "node_errors": faults}
         return _json(answer)
@@ -273,7 +274,7 @@ class ComfyServer:
         return self._end(job, {end: self._save(job, end) for end in job["outputs"]}, status)
 
     def _end(self, job, outputs, status) -> None:
-        prompt = [0, job["id"], job["graph"], {}, job["outputs"]]
+        prompt = [0, job["id"], job["graph"], job["extra"], job["outputs"]]
         self.history[job["id"]] = {"prompt": prompt, "outputs": outputs, "status": status}
 
     def _save(self, job, end):
@@ -320,7 +321,7 @@ def _json(body, status: int = 200) -> Response:
     return Response(json.dumps(body), status, content_type="application/json")
 
 
-def _cut(request: Request) -> Response:
+def cut(request: Request) -> Response:
     """End the connection without an answer."""
     request.environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
     return Response()

@@ -1,5 +1,7 @@
 """Each recorded answer of ComfyUI, and its meaning for a sale."""
 
+import json
+
 import attrs
 import pytest
 from werkzeug import Response
@@ -115,7 +117,7 @@ capability = "text-to-image"
 price = "0.03"
 output = "9"
 [inputs]
-prompt = "1.color"
+prompt = "9.filename_prefix"
 """
 
 
@@ -270,6 +272,11 @@ def test_a_graph_is_found_in_the_encodings_of_camera_data(code):
     graph = '{"1": {"class_type": "SaveImage"}}'.encode(code)
     assert holds_graph(b"RIFF....WEBPEXIF" + graph)
     assert not holds_graph(b"RIFF....WEBPEXIF" + graph.replace(b"c", b"k"))
+
+
+@pytest.mark.parametrize("encoded", [lambda one: json.dumps(json.dumps(one)), str])
+def test_a_graph_is_found_with_any_quotes(encoded):
+    assert holds_graph(b"ftypisom" + encoded(graphs.CLIP).encode())
 
 
 async def test_a_run_without_a_file_is_a_failure_of_its_workflow(provider, comfy, monkeypatch):

@@ -6,6 +6,7 @@ import attrs
 import pytest
 
 from gateway import AccountProblem, ExecutionError, InvalidInput, Transient
+from tests.proof.comfyui import graphs
 from tests.proof.comfyui.selling import BOAT, job_of, make_provider
 
 
@@ -102,6 +103,40 @@ async def test_a_workflow_that_cannot_run_is_refused_before_the_payment(
     assert any(note.startswith(f"{slug} is not sold") and reason in note for note in provider.notes)
     with pytest.raises(ExecutionError, match=r"Nothing was charged"):
         await provider.validate(BOAT, job_of(provider, slug).endpoint)
+
+
+SAVED = {"images": ["2", 0], "filename_prefix": "a"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "inputs", "is_sold"),
+    [
+        ("SaveWEBM", {}, False),
+        ("VHS_VideoCombine", {}, False),
+        ("VHS_VideoCombine", {"save_metadata": True}, False),
+        ("VHS_VideoCombine", {"save_metadata": False}, True),
+    ],
+)
+async def test_a_node_that_always_saves_the_workflow_is_refused_before_the_payment(
+    provider, comfy, folder, kind, inputs, is_sold
+):
+    comfy.nodes[kind] = comfy.nodes["SaveImage"]
+    save = {"class_type": kind, "inputs": SAVED | inputs}
+    graphs.write(folder, "clip", graphs.CLIP | {"9": save}, graphs.CLIP_TOML)
+    provider.read_folder()
+    await provider.health()
+    assert any("writes the workflow into its files" in note for note in provider.notes) != is_sold
+
+
+async def test_options_with_inputs_of_their_own_are_compared_by_their_keys(provider, comfy):
+    options = [{"key": "auto", "inputs": {"required": {}}}, {"key": "mp4", "inputs": {}}]
+    needed = comfy.nodes["SaveVideo"]["input"]["required"]
+    needed["format"] = ["COMFY_DYNAMICCOMBO_V3", {"options": options}]
+    await provider.health()
+    assert not provider.report.faults
+    del options[0]
+    await provider.health()
+    assert "format 'auto' is not there" in provider.report.faults["clip"]
 
 
 async def test_a_login_in_front_of_comfyui_is_named_if_it_refuses(comfy, folder):

@@ -22,7 +22,9 @@ def run(comfy, tmp_path, monkeypatch):
     monkeypatch.setattr("gateway_comfyui.commands.trial._POLL_S", 0.01)
 
     def invoke(*arguments):
-        done = CliRunner().invoke(command, list(map(str, arguments)))
+        # click keeps the first names of the help option, and the snapshots show those of `gateway`.
+        names = {"help_option_names": ["-h", "--help"]}
+        done = CliRunner().invoke(command, list(map(str, arguments)), **names)
         assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
         return done.exit_code, done.output
 
@@ -33,6 +35,15 @@ def ran_once(comfy, graph=graphs.PICTURE) -> None:
     """The operator has pressed Run in ComfyUI."""
     node_id = "00000000-0000-4000-8000-000000000001"
     comfy.history[node_id] = {"prompt": [0, node_id, graph, {}, ["9"]], "outputs": {}}
+
+
+def run_at(comfy, begun_ms: int, graph, **extra) -> None:
+    """A run that began at a time."""
+    comfy.history[str(begun_ms)] = {
+        "prompt": [0, str(begun_ms), graph, extra, ["9"]],
+        "outputs": {},
+        "status": {"messages": [["execution_start", {"timestamp": begun_ms}]]},
+    }
 
 
 def test_the_last_run_is_put_on_sale(run, comfy, tmp_path):
@@ -128,7 +139,9 @@ def test_what_cannot_be_sold_is_refused_with_its_reason(run, comfy, tmp_path):
             graphs.PICTURE | {"5": {"class_type": "OpenAIDalle3", "inputs": {"prompt": "a"}}},
             "OpenAIDalle3 calls a service that bills each run",
         ),
+        (graphs.CLIP | {"9": SDXL["9"] | {"class_type": "SaveWEBM"}}, "SaveWEBM always writes"),
     ]
+    comfy.nodes["SaveWEBM"] = comfy.nodes["SaveImage"]
     for graph, reason in cases:
         ran_once(comfy, graph)
         code, shown = run(*add)
@@ -154,6 +167,53 @@ def test_a_guess_that_is_not_complete_becomes_a_draft(run, comfy, tmp_path):
     assert "text-to-image needs prompt in [inputs]. Complete" in shown
     assert (tmp_path / "workflows" / "plain.toml.draft").exists()
     assert read_folder(tmp_path / "workflows") == []
+
+
+def test_a_replacement_that_fails_keeps_the_workflow_on_sale(run, comfy, tmp_path):
+    folder = graphs.write_all(tmp_path / "workflows")
+    ran_once(
+        comfy,
+        {"1": graphs.PICTURE["1"], "9": graphs.changed(graphs.PICTURE, n9_images=["1", 0])["9"]},
+    )
+    code, shown = run("add", "--last", "--name", "picture", "--price", "0.03", "--replace")
+    assert code == 1
+    assert "picture.json.draft" in shown
+    assert len(read_folder(folder)) == 3
+    assert json.loads((folder / "picture.json").read_text()) == graphs.PICTURE
+    assert {one.name for one in folder.glob("picture*")} == {
+        "picture.json",
+        "picture.toml",
+        "picture.json.draft",
+        "picture.toml.draft",
+    }
+
+
+def test_a_title_may_have_any_character(run, comfy, tmp_path):
+    ran_once(comfy)
+    title = 'A "portrait" \N{ARTIST PALETTE}'
+    code, shown = run("add", "--last", "--name", "a", "--price", "0.03", "--title", title)
+    assert code == 0, shown
+    assert read_folder(tmp_path / "workflows")[0].title == title
+
+
+def test_the_last_run_is_the_operators_own_on_any_machine(
+    run, comfy, comfy_2, monkeypatch, tmp_path
+):
+    monkeypatch.setenv("GATEWAY_COMFYUI_URLS", f"{comfy.url},{comfy_2.url}")
+    no_trial = ("add", "--last", "--price", "0.03", "--no-trial", "--name")
+    run_at(comfy, 1_000, graphs.CLIP)
+    run_at(comfy_2, 2_000, graphs.PICTURE)
+    # A buyer's: by its client, and by its file.
+    bought = graphs.changed(graphs.PICTURE, n2_text="a buyer's words")
+    run_at(comfy, 3_000, bought, client_id="gateway")
+    run_at(comfy, 4_000, graphs.changed(bought, n9_filename_prefix="gateway/1"))
+    assert run(*no_trial, "one")[0] == 0
+    comfy_2.is_away = True
+    code, shown = run(*no_trial, "two")
+    assert code == 0
+    assert "its runs are left out" in shown
+    one, two = read_folder(tmp_path / "workflows")
+    assert (one.graph, two.graph) == (graphs.PICTURE, graphs.CLIP)
 
 
 def test_wrong_arguments_are_one_sentence(run, comfy, tmp_path):
@@ -183,8 +243,9 @@ def test_check_names_every_problem_and_ends_with_one(run, comfy, tmp_path):
     assert "It has: clip, picture, upscale." in run("check", "nothing")[1]
 
 
-def test_remove_deletes_both_files(run, tmp_path):
+def test_remove_promises_no_end_of_paid_tasks_and_deletes_both_files(run, tmp_path):
     folder = graphs.write_all(tmp_path / "workflows")
+    assert "refunds are due" in run("remove", "--help")[1]
     assert run("remove", "clip")[0] == 0
     assert [one.slug for one in read_folder(folder)] == ["picture", "upscale"]
     assert not (folder / "clip.json").exists()

@@ -34,6 +34,9 @@ MISTAKES = [
     (GOOD.replace('output = "9"', 'output = "8"'), "output '8' is no node of the workflow."),
     (GOOD.replace("2.text", "2.words"), "prompt is at 2.words, which the workflow does not have."),
     (GOOD.replace("2.text", "2.image"), "linked to node 1: name an input of that node."),
+    (GOOD.replace("2.text", "2.seed"), "prompt is at 2.seed, which is no text in the workflow."),
+    (GOOD.replace("2.seed", "2.text"), "seed is at 2.text, which is no whole number"),
+    (GOOD.replace("1.width", "2.seconds"), "width is at 2.seconds, which is no whole number"),
     (GOOD.replace('"2.text"', '"text"'), 'such as prompt = "6.text".'),
     (GOOD.replace("prompt =", "negative ="), "[inputs] 'negative' is none of prompt, picture"),
     (GOOD.replace('prompt = "2.text"', ""), "text-to-image needs prompt in [inputs]."),
@@ -72,6 +75,13 @@ def test_sound_needs_its_decoder(tmp_path, monkeypatch):
 
 def test_a_name_that_cannot_be_in_an_address_is_refused(tmp_path):
     assert "part of the address" in mistake_in(tmp_path, GOOD, name="My Picture")
+
+
+def test_an_input_of_an_option_has_a_dot(tmp_path):
+    graph = graphs.changed(graphs.PICTURE, **{"n1_resize_type.width": 512})
+    toml = GOOD.replace("1.width", "1.resize_type.width")
+    graphs.write(tmp_path, "picture", graph, toml)
+    assert read_folder(tmp_path)[0].inputs["width"] == (("1", "resize_type.width"),)
 
 
 def test_a_missing_graph_and_a_missing_folder_are_named(tmp_path):

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import time
+import urllib.request
 
 import pytest
 from click.testing import CliRunner
@@ -221,15 +223,30 @@ async def _sell_without_graph(talking, folder, tmp_path, results) -> None:
         assert "--disable-metadata" in sales.provider.report.faults["clip"]
 
 
+def _run(talking, graph) -> None:
+    """Run a workflow as ComfyUI's editor does, and wait for its end."""
+    body = json.dumps({"prompt": graph, "client_id": "editor"}).encode()
+    with urllib.request.urlopen(urllib.request.Request(f"{talking.url}/prompt", body)) as answer:
+        job = json.load(answer)["prompt_id"]
+    for _ in range(600):
+        with urllib.request.urlopen(f"{talking.url}/history/{job}") as answer:
+            if json.load(answer):
+                return
+        time.sleep(0.1)
+    raise AssertionError("The run did not end.")
+
+
 def _add_from(talking, picture, added) -> None:
     environment = {"GATEWAY_COMFYUI_URLS": talking.url, "GATEWAY_COMFYUI_WORKFLOWS": str(added)}
     arguments = ["add", str(picture), "--name", "from-picture", "--price", "0.03"]
     done = CliRunner().invoke(command, arguments, env=environment)
     assert done.exit_code == 0, done.output
     assert "It made image/png" in done.output
-    done = CliRunner().invoke(
-        command, ["add", "--last", "--name", "last", "--price", "0.03"], env=environment
-    )
+    last = ["add", "--last", "--name", "last", "--price", "0.03"]
+    # Sales and trials are no runs of the operator's.
+    assert "no run of yours" in CliRunner().invoke(command, last, env=environment).output
+    _run(talking, graphs.PICTURE)
+    done = CliRunner().invoke(command, last, env=environment)
     assert done.exit_code == 0, done.output
     graph = json.loads((added / "last.json").read_text())
     assert {node["class_type"] for node in graph.values()} == {
