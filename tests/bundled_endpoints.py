@@ -1,7 +1,9 @@
 """All endpoints of the bundled providers when fully configured."""
 
 import functools
+import os
 from pathlib import Path
+from unittest.mock import patch
 
 from gateway import Endpoint
 from gateway.catalog.catalog import Catalog
@@ -23,6 +25,7 @@ ALL_SET_UP = {f"{name}_api_key": "key" for name in _KEYED} | {
     "docling_base_url": "https://docling.test",
     "azure_documents_endpoint": "https://documents.cognitiveservices.azure.com",
     "azure_documents_key": "key",
+    "http_endpoints": str(Path(__file__).parents[1] / "docs" / "examples" / "http-endpoints"),
 }
 
 
@@ -32,7 +35,8 @@ def bundled_catalog() -> Catalog:
     settings = settings_of(
         ALL_SET_UP | {"sandbox": True}, wallet="0x" + "11" * 20, data_dir=Path("unused")
     )
-    return PluginManager().catalog(settings)
+    with patch.dict(os.environ, KOKORO_KEY="key"):
+        return PluginManager().catalog(settings)
 
 
 def bundled_endpoints() -> dict[str, Endpoint]:

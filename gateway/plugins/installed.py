@@ -52,6 +52,7 @@ BUNDLED = (
     "gateway_docling",
     "gateway_llamaparse",
     "gateway_azure_documents",
+    "gateway_http",
     "gateway_media",
     *OPTIONAL_PARTS,
 )
@@ -61,6 +62,7 @@ BUNDLED_COMMANDS = (
     "gateway_buyer.commands:COMMANDS",
     "gateway_check.commands:COMMANDS",
     "gateway_demo.commands:COMMANDS",
+    "gateway_http.commands:COMMANDS",
     "gateway_mcp.commands:COMMANDS",
     "gateway_nodes.commands:COMMANDS",
     "gateway_operator.commands:COMMANDS",

@@ -38,7 +38,7 @@ SAID = ("name", "source", "version", "licence", "seen", "kind", "expected")
 RETURNED = (Result, Pending, Handle)
 # These use no vendor.
 EMBEDDED = {"gateway_documents", "gateway_sandbox_image"}
-OTHERS = {"gateway_media"}
+OTHERS = {"gateway_http", "gateway_media"}
 
 
 def _cases():

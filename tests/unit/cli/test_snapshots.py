@@ -118,6 +118,10 @@ LINES = {
         "examples sandbox-image --remove",
     ],
     "hash-password": ["hash-password --password x"],
+    "http": [
+        "http check speech",
+        ("http check speech", {"GATEWAY_HTTP_ENDPOINTS": "missing"}),
+    ],
     "mcp-config": [
         "mcp-config",
         (
