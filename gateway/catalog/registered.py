@@ -49,6 +49,8 @@ class Registered:
     # The endpoint at its recent prices, each with the time until which a 402 with that price is
     # honoured (Unix seconds).
     earlier: tuple[tuple[Endpoint, float], ...] = ()
+    # Whether a reload has removed it. It is not sold, and its paid tasks run until the next start.
+    is_removed: bool = False
     # Why its settings are not known, so that it must not be sold; empty: they are.
     held: str = ""
     # Why nothing checks its files and results here. It is not sold, and its paid tasks wait for a
@@ -56,6 +58,10 @@ class Registered:
     unchecked: str = ""
     # Returns its fallback unless that cannot make its orders, whatever the vendors do.
     find_spare: Callable[[], Spare | None] = attrs.field(default=lambda: None, eq=False, repr=False)
+
+    def is_offered(self, now: float) -> bool:
+        """Whether no reload has removed it, and its vendor still serves the model."""
+        return not self.is_removed and now < self.endpoint.retires_at
 
     @property
     def is_paused(self) -> bool:
@@ -178,6 +184,15 @@ class Registered:
         """Note a success, or a proper refusal of one request."""
         self.upstream.circuit.succeeded()
         self.circuit.succeeded()
+
+
+def refuse_taken(taken: Registered | None, plugin: str) -> None:
+    """Raise `ValueError` for the slug of an endpoint that is registered already."""
+    if taken is not None:
+        raise ValueError(
+            f"Slug {taken.endpoint.slug!r} is registered by {taken.upstream.plugin} and by "
+            f"{plugin}. Uninstall one of the two."
+        )
 
 
 def mark_undeclared(registered: Registered) -> Registered:

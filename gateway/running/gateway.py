@@ -8,6 +8,7 @@ import attrs
 from gateway.catalog.catalog import Catalog
 from gateway.catalog.functions import DeclaredFunctions
 from gateway.catalog.live_changes import LiveChanges
+from gateway.catalog.reloads import Reloads
 from gateway.catalog.watchdog import Watchdog
 from gateway.concurrency.fence import Fence
 from gateway.concurrency.shared_answers import SharedAnswer
@@ -83,6 +84,8 @@ class Gateway:
     # The plugins' settings, and a trial of others that raises `SettingsError`.
     sections: Sequence[SectionOffer] = ()
     try_settings: Callable[[Settings], Awaitable[None]]
+    # Plugins' endpoints, offered again while the gateway runs.
+    reloads: Reloads
     # None until the server starts.
     watchdog: Watchdog | None = None
     # Unix seconds.

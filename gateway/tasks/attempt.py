@@ -216,17 +216,17 @@ class Attempt:
     def _find_registered(self) -> Registered | None:
         """Return the endpoint that was bought, or None if it is not on sale.
 
-        A job that has begun is finished even if the operator has disabled the endpoint, but not if
-        nothing here checks its result.
+        A job that has begun is finished even if the operator has disabled the endpoint, and every
+        task of an endpoint that a reload has removed, but not if nothing here checks its result.
         """
         catalog, slug = self.resources.catalog, self.lease.slug
         if slug not in catalog.runnable_slugs():
             return None
         with contextlib.suppress(NotFound):
             return catalog[slug]
-        if self.lease.handle is None:
-            return None
-        return next((one for one in catalog.everything() if one.endpoint.slug == slug), None)
+        found = catalog.find(slug)
+        has_begun = self.lease.handle is not None
+        return found if found is not None and (has_begun or found.is_removed) else None
 
     async def _generate(self, registered: Registered, outcome: Outcome) -> None:
         upstream = registered.upstream

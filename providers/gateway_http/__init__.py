@@ -53,3 +53,6 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
             register(make_endpoint(slug, about), make_provider(slug, about))
         except (ValueError, SettingsError) as error:
             raise SettingsError(f"{slug}.toml is not right: {error}.") from None
+
+
+reload_endpoints = register_endpoints

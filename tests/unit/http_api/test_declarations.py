@@ -1,4 +1,4 @@
-"""Files of HTTP endpoints: what they offer, and the sentence about each mistake."""
+"""Files of HTTP endpoints: their offers, and the sentence about each mistake."""
 
 import pytest
 
