@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import gc
+import os
 import signal
 import socket
 from collections.abc import Awaitable, Callable, Coroutine
@@ -22,6 +23,7 @@ from gateway.settings import Settings, check_database, check_openers
 from gateway.settings.page_values import make_readable
 from gateway.store.data_folder import enter_data, lock_data
 from gateway.store.page_settings import warn_of_unread, with_page_settings
+from gateway.store.running_process import RunningProcess
 from gateway.telemetry.logs import configure_logs, redacted_output
 from gateway.telemetry.redaction import Redactor, secrets_of
 from gateway.web.front.current import EXTENSION
@@ -59,14 +61,13 @@ def serve(
     hide_memory()
     raise_descriptor_limit()
     prepare_database(settings)
-    # The variable holds the lock.
-    lock = lock_data(settings)  # noqa: F841
+    process = RunningProcess(lock_data(settings))
     listener = listen(settings.bind)
     with redacted_output(redactor):
         app = _create(create_app, with_page_settings(settings), redactor)
         # `_serve` raises startup errors, and the error handlers log all others.
         app.logger.disabled = True
-        _run_to_end(_serve(run, app, listener, on_started))
+        _run_to_end(_serve(run, app, listener, on_started, process))
     # The process ended because of its database, so it must be restarted.
     gateway: Gateway | None = app.extensions.get(EXTENSION)
     if gateway is not None and gateway.store.fitness.problem:
@@ -160,13 +161,20 @@ async def _end_tasks() -> bool:
 
 
 async def _serve(
-    run: Run, app: Quart, listener: socket.socket, on_started: Callable[[Gateway], None]
+    run: Run,
+    app: Quart,
+    listener: socket.socket,
+    on_started: Callable[[Gateway], None],
+    process: RunningProcess,
 ) -> None:
-    asked, stop = asyncio.Event(), asyncio.Event()
+    asked, stop, reloading = asyncio.Event(), asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, _stop_selling, app, asked)
+    on_hangup = _reload_or_stop(app, asked, reloading)
+    loop.add_signal_handler(signal.SIGHUP, on_hangup)
     tasks = [
+        asyncio.create_task(_reload_when_asked(app, reloading, process), name="reload"),
         asyncio.create_task(_start_garbage_collection(app), name="collect"),
         asyncio.create_task(_drain_then_stop(app, asked, stop), name="stop"),
         asyncio.create_task(_stop_if_unfit(app, asked), name="fitness"),
@@ -218,6 +226,46 @@ def _stop_selling(app: Quart, asked: asyncio.Event) -> None:
     if gateway is not None:
         gateway.lifecycle.stop_selling()
     asked.set()
+
+
+def _reload_or_stop(
+    app: Quart, asked: asyncio.Event, reloading: asyncio.Event
+) -> Callable[[], None]:
+    """Return the handler of SIGHUP: reload, or stop if the terminal has been closed."""
+    had_terminal = _has_terminal()
+
+    def on_hangup() -> None:
+        if had_terminal and not _has_terminal():
+            _stop_selling(app, asked)
+        else:
+            reloading.set()
+
+    return on_hangup
+
+
+def _has_terminal() -> bool:
+    """Whether this process has a controlling terminal."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True
+
+
+async def _reload_when_asked(app: Quart, reloading: asyncio.Event, process: RunningProcess) -> None:
+    """Reload the plugins' endpoints at each SIGHUP, and note how it went."""
+    gateway = await _started(app)
+    await gateway.lifecycle.started.wait()
+    try:
+        process.note_start()
+        while True:
+            await reloading.wait()
+            reloading.clear()
+            done = await gateway.reloads.run()
+            process.note_reload(done.sentences, is_whole=done.is_whole)
+    except OSError as error:
+        # A full disk, for example.
+        _log.exception("catalog.reload_not_noted", error=type(error).__name__)
 
 
 async def _drain_then_stop(app: Quart, asked: asyncio.Event, stop: asyncio.Event) -> None:

@@ -1,0 +1,114 @@
+"""The note of the running gateway in its lock file: its process, and how its last reload went.
+
+Only the process that holds the lock writes it. `gateway reload` finds the process by it.
+"""
+
+import fcntl
+import json
+import os
+import signal
+import time
+from collections.abc import Sequence
+from typing import TextIO
+
+import attrs
+
+from gateway.errors import SettingsError
+from gateway.settings import Settings
+from gateway.store.data_folder import LOCK
+
+_POLL_S = 0.05
+_MAX_NOTE_CHARS = 100_000
+
+
+@attrs.define
+class RunningProcess:
+    """The note about this process, in the lock file that it holds."""
+
+    _lock: TextIO
+    _reloads: int = 0
+
+    def note_start(self) -> None:
+        """Note that this process can reload."""
+        self._write([], is_whole=True)
+
+    def note_reload(self, sentences: Sequence[str], *, is_whole: bool) -> None:
+        """Note how a reload went."""
+        self._reloads += 1
+        self._write(sentences, is_whole=is_whole)
+
+    def _write(self, sentences: Sequence[str], *, is_whole: bool) -> None:
+        note = {"pid": os.getpid(), "reloads": self._reloads}
+        text = json.dumps({**note, "sentences": list(sentences), "is_whole": is_whole})
+        self._lock.truncate(0)
+        self._lock.write(f"{text}\n")
+        self._lock.flush()
+
+
+@attrs.frozen
+class ReloadNote:
+    """What a running gateway notes about itself."""
+
+    pid: int
+    reloads: int = 0
+    sentences: Sequence[str] = ()
+    is_whole: bool = True
+
+
+def ask_to_reload(settings: Settings, *, timeout_s: float) -> ReloadNote:
+    """Have the gateway of this data folder reload, and return how it went.
+
+    Raises `SettingsError` if none runs here, or if it does not answer within `timeout_s`.
+    """
+    before = _read(settings)
+    if before is None:
+        raise SettingsError(
+            f"The gateway with the data folder {settings.data_dir} is just starting, or another "
+            "command works there. Try again."
+        )
+    try:
+        os.kill(before.pid, signal.SIGHUP)
+    except ProcessLookupError:
+        raise SettingsError(
+            f"Process {before.pid} is not on this machine. Run this where the gateway runs: in a "
+            "container, as `docker compose exec gateway gateway reload`."
+        ) from None
+    except PermissionError:
+        raise SettingsError(
+            f"Process {before.pid} belongs to another user. Run this as the gateway's user."
+        ) from None
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        time.sleep(_POLL_S)
+        after = _read(settings)
+        if after is not None and (after.pid, after.reloads) > (before.pid, before.reloads):
+            return after
+    raise SettingsError(
+        f"The gateway has not reloaded within {timeout_s:g} seconds. Its log has the reason."
+    )
+
+
+def _read(settings: Settings) -> ReloadNote | None:
+    """Return the note; None while it is being written, or if the holder of the lock has none."""
+    path, text = settings.data_dir / LOCK, None
+    if path.exists():
+        with path.open() as file:
+            text = None if _is_free(file) else file.read(_MAX_NOTE_CHARS)
+    if text is None:
+        raise SettingsError(
+            f"No gateway runs with the data folder {settings.data_dir}. Set its folder: "
+            "GATEWAY_DATA_DIR=/data"
+        )
+    try:
+        return ReloadNote(**json.loads(text)) if text.endswith("\n") else None
+    except (ValueError, TypeError):
+        return None
+
+
+def _is_free(file: TextIO) -> bool:
+    """Whether no process holds the lock."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
