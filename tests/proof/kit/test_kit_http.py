@@ -1,4 +1,4 @@
-"""The four examples of declared HTTP APIs pass the kit, each against a stand-in of its server."""
+"""The four examples of declared HTTP APIs pass the kit, each against a fake of its server."""
 
 import shutil
 from pathlib import Path
