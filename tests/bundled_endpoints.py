@@ -1,9 +1,7 @@
 """All endpoints of the bundled providers when fully configured."""
 
 import functools
-import os
 from pathlib import Path
-from unittest.mock import patch
 
 from gateway import Endpoint
 from gateway.catalog.catalog import Catalog
@@ -25,7 +23,6 @@ ALL_SET_UP = {f"{name}_api_key": "key" for name in _KEYED} | {
     "docling_base_url": "https://docling.test",
     "azure_documents_endpoint": "https://documents.cognitiveservices.azure.com",
     "azure_documents_key": "key",
-    "http_endpoints": str(Path(__file__).parents[1] / "docs" / "examples" / "http-endpoints"),
 }
 
 
@@ -35,8 +32,7 @@ def bundled_catalog() -> Catalog:
     settings = settings_of(
         ALL_SET_UP | {"sandbox": True}, wallet="0x" + "11" * 20, data_dir=Path("unused")
     )
-    with patch.dict(os.environ, KOKORO_KEY="key"):
-        return PluginManager().catalog(settings)
+    return PluginManager().catalog(settings)
 
 
 def bundled_endpoints() -> dict[str, Endpoint]:

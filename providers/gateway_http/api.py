@@ -6,6 +6,7 @@ import re
 import secrets
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import urlsplit
 
 import attrs
 
@@ -53,8 +54,8 @@ def _ignore(name: str, value: object) -> None:
 
 def make_provider(slug: str, about: Declaration) -> "HttpApi":
     """Return the provider of one declaration."""
-    url = about.request.url
-    origin = "/".join(url.split("/", 3)[:3])
+    url = urlsplit(about.request.url)
+    path = f"{url.path or '/'}?{url.query}" if url.query else url.path or "/"
     headers = {
         name: with_secrets(f"request.headers.{name}", value)
         for name, value in about.request.headers.items()
@@ -63,8 +64,10 @@ def make_provider(slug: str, about: Declaration) -> "HttpApi":
     return kind(
         name=f"http-{slug}",
         about=about,
-        path=url.removeprefix(origin) or "/",
-        outbound=Outbound(origin, headers=headers, max_bytes=MAX_ANSWER_BYTES),
+        path=path,
+        outbound=Outbound(
+            f"{url.scheme}://{url.netloc}", headers=headers, max_bytes=MAX_ANSWER_BYTES
+        ),
         traits=Traits(
             max_concurrency=about.at_once or None,
             submits_per_minute=about.per_minute,

@@ -205,7 +205,8 @@ def _check_request(one: Declaration) -> None:
         is_right = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
     except ValueError:
         is_right = False
-    if not is_right or "@" in request.url or "#" in request.url or not request.url.isprintable():
+    is_plain = request.url.isprintable() and not any(mark in request.url for mark in "@# ")
+    if not (is_right and is_plain):
         raise SettingsError(
             "request.url is no address such as http://127.0.0.1:8880/v1/audio/speech; a password "
             "belongs into request.headers"

@@ -71,7 +71,7 @@ def check(*, name: str, prompt: str, path: Path | None, out: Path | None) -> Non
 
 
 def _read(name: str) -> Declaration:
-    folder = load_settings().section("http", HttpSettings).endpoints
+    folder = load_settings(needs_wallet=False).section("http", HttpSettings).endpoints
     if not folder:
         raise SettingsError(
             "GATEWAY_HTTP_ENDPOINTS is not set: name the folder of your files. Example: "

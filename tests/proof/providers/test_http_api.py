@@ -319,7 +319,6 @@ def check(declared, monkeypatch):
     def run(text, *options):
         declared(text)
         monkeypatch.setenv("GATEWAY_HTTP_ENDPOINTS", str(declared.folder))
-        monkeypatch.setenv("GATEWAY_WALLET", "0x" + "11" * 20)
         return CliRunner().invoke(http, ["check", "acme", *options])
 
     return run

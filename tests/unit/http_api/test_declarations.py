@@ -127,6 +127,7 @@ MISTAKES = {
         "on the server of url",
     ),
     "password in url": (replaced("http://", "http://me:pass@"), "belongs into request.headers"),
+    "space in url": (replaced("/make", "/ma ke"), "request.url is no address"),
     "no address": (replaced("http://", "ftp://"), "request.url is no address"),
     "unknown place": (replaced("{prompt}", "{promt}"), r"\{promt\} is no place of a value"),
     "place as a key": (replaced("{ prompt =", '{ "{prompt}" ='), "is no place of a value"),
@@ -180,3 +181,16 @@ def test_a_mistake_that_the_gateway_finds_names_the_file(catalog_of):
     assert catalog_of(photo=text)["photo"].sells_now
     with pytest.raises(SettingsError, match=r"Bad Name\.toml is not right: endpoint 'Bad Name'"):
         catalog_of(**{"Bad Name": PHOTO})
+
+
+@pytest.mark.parametrize(
+    ("url", "origin", "path"),
+    [
+        ("http://127.0.0.1:7860/a/b?c=d", "http://127.0.0.1:7860", "/a/b?c=d"),
+        ("https://api.example?c=d", "https://api.example", "/?c=d"),
+        ("https://api.example", "https://api.example", "/"),
+    ],
+)
+def test_an_address_is_a_server_and_a_path(catalog_of, url, origin, path):
+    provider = catalog_of(photo=PHOTO.replace(URL, url))["photo"].upstream.provider
+    assert (provider.outbound.base_url, provider.path) == (origin, path)
