@@ -20,7 +20,7 @@ def reload() -> None:
     Sends SIGHUP to the gateway of this data folder, and shows how it went. With several machines,
     run it on each.
     """
-    done = ask_to_reload(load_settings(), timeout_s=_PATIENCE_S)
+    done = ask_to_reload(load_settings(needs_wallet=False), timeout_s=_PATIENCE_S)
     for sentence in done.sentences:
         click.echo(sentence, err=not done.is_whole)
     if not done.is_whole:

@@ -231,11 +231,14 @@ def _stop_selling(app: Quart, asked: asyncio.Event) -> None:
 def _reload_or_stop(
     app: Quart, asked: asyncio.Event, reloading: asyncio.Event
 ) -> Callable[[], None]:
-    """Return the handler of SIGHUP: reload, or stop if the terminal has been closed."""
-    had_terminal = _has_terminal()
+    """Return the handler of SIGHUP: reload, or stop if the terminal has been closed.
+
+    Under `nohup`, which ignores that signal, the gateway does not end with its terminal.
+    """
+    is_of_terminal = signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN and _has_terminal()
 
     def on_hangup() -> None:
-        if had_terminal and not _has_terminal():
+        if is_of_terminal and not _has_terminal():
             _stop_selling(app, asked)
         else:
             reloading.set()

@@ -96,10 +96,13 @@ def test_files_change_while_the_gateway_sells(served, folder, server, chain):
         until(lambda each=task_id: served.task(each, wait_s=20)["status"] == "completed")
 
 
-def test_a_closed_terminal_still_ends_the_gateway(served, folder):
+@pytest.mark.parametrize("is_nohup", [False, True])
+def test_a_closed_terminal_still_ends_the_gateway_unless_under_nohup(served, folder, is_nohup):
     process, terminal = os.forkpty()
     if process == 0:
         os.chdir(served.folder)
+        if is_nohup:
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
         os.execve(served.command[0], served.command, served.environment)
     reader = threading.Thread(target=_drain, args=(terminal,), daemon=True)
     reader.start()
@@ -116,6 +119,10 @@ def test_a_closed_terminal_still_ends_the_gateway(served, folder):
     until(lambda: '"reloads": 1' in lock.read_text())
     assert is_up()
     os.close(terminal)
+    if is_nohup:
+        until(lambda: '"reloads": 2' in lock.read_text())
+        assert is_up()
+        os.kill(process, signal.SIGTERM)
     assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) in (0, 1)
 
 

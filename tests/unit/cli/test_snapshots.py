@@ -232,7 +232,6 @@ MISTAKEN = {
     "payers": "payers barred",
     "plugins": "plugins",
     "refunds": "refunds list",
-    "reload": "reload",
     "restore": "restore copy.db",
     "serve": "serve",
     "tasks": "tasks",
