@@ -35,7 +35,7 @@ EVENTS: dict[str, str] = {
         "A reload found a mistake in a plugin's endpoints; all of them stay as they were."
     ),
     "catalog.reload_not_noted": (
-        "A reload's outcome could not be written to the data folder; restart to reload again."
+        "The data folder takes no writes, so `gateway reload` cannot show a reload's outcome."
     ),
     "catalog.reloaded": "`gateway reload` added, removed or changed endpoints.",
     "chain.silent": "No RPC endpoint answered at the start; open payments wait.",

@@ -4,8 +4,9 @@ import sys
 
 import click
 
-from gateway.cli.terminal import one_sentence
+from gateway.cli.terminal import blank_control_chars, one_sentence
 from gateway.settings import load_settings
+from gateway.store.data_folder import enter_data
 from gateway.store.running_process import ask_to_reload
 
 # A reload has half a minute for the plugins, and 15 seconds for the checks of new providers.
@@ -20,8 +21,10 @@ def reload() -> None:
     Sends SIGHUP to the gateway of this data folder, and shows how it went. With several machines,
     run it on each.
     """
-    done = ask_to_reload(load_settings(needs_wallet=False), timeout_s=_PATIENCE_S)
+    settings = load_settings(needs_wallet=False)
+    enter_data(settings)
+    done = ask_to_reload(settings, timeout_s=_PATIENCE_S)
     for sentence in done.sentences:
-        click.echo(sentence, err=not done.is_whole)
+        click.echo(blank_control_chars(sentence), err=not done.is_whole)
     if not done.is_whole:
         sys.exit(1)

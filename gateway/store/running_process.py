@@ -58,7 +58,8 @@ class ReloadNote:
 def ask_to_reload(settings: Settings, *, timeout_s: float) -> ReloadNote:
     """Have the gateway of this data folder reload, and return how it went.
 
-    Raises `SettingsError` if none runs here, or if it does not answer within `timeout_s`.
+    Call this as the folder's owner, who can signal no process of another user. Raises
+    `SettingsError` if none runs here, or if it does not answer within `timeout_s`.
     """
     before = _read(settings)
     if before is None:
@@ -81,7 +82,7 @@ def ask_to_reload(settings: Settings, *, timeout_s: float) -> ReloadNote:
     while time.monotonic() < deadline:
         time.sleep(_POLL_S)
         after = _read(settings)
-        if after is not None and (after.pid, after.reloads) > (before.pid, before.reloads):
+        if after is not None and (after.pid, after.reloads) != (before.pid, before.reloads):
             return after
     raise SettingsError(
         f"The gateway has not reloaded within {timeout_s:g} seconds. Its log has the reason."
@@ -100,9 +101,12 @@ def _read(settings: Settings) -> ReloadNote | None:
             "GATEWAY_DATA_DIR=/data"
         )
     try:
-        return ReloadNote(**json.loads(text)) if text.endswith("\n") else None
+        note = ReloadNote(**json.loads(text)) if text.endswith("\n") else None
     except (ValueError, TypeError):
         return None
+    # Other numbers would name a group of processes, or all of them.
+    is_process = note is not None and isinstance(note.pid, int) and note.pid > 0
+    return note if is_process else None
 
 
 def _is_free(file: TextIO) -> bool:

@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
 from typing import Any, cast
 
 import structlog
@@ -259,16 +260,16 @@ async def _reload_when_asked(app: Quart, reloading: asyncio.Event, process: Runn
     """Reload the plugins' endpoints at each SIGHUP, and note how it went."""
     gateway = await _started(app)
     await gateway.lifecycle.started.wait()
-    try:
-        process.note_start()
-        while True:
-            await reloading.wait()
-            reloading.clear()
-            done = await gateway.reloads.run()
-            process.note_reload(done.sentences, is_whole=done.is_whole)
-    except OSError as error:
-        # A full disk, for example.
-        _log.exception("catalog.reload_not_noted", error=type(error).__name__)
+    note: Callable[[], None] = process.note_start
+    while True:
+        try:
+            note()
+        except OSError as error:
+            _log.exception("catalog.reload_not_noted", error=type(error).__name__)
+        await reloading.wait()
+        reloading.clear()
+        done = await gateway.reloads.run()
+        note = partial(process.note_reload, done.sentences, is_whole=done.is_whole)
 
 
 async def _drain_then_stop(app: Quart, asked: asyncio.Event, stop: asyncio.Event) -> None:

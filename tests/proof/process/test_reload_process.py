@@ -96,7 +96,7 @@ def test_files_change_while_the_gateway_sells(served, folder, server, chain):
         until(lambda each=task_id: served.task(each, wait_s=20)["status"] == "completed")
 
 
-@pytest.mark.parametrize("is_nohup", [False, True])
+@pytest.mark.parametrize("is_nohup", [False, pytest.param(True, marks=pytest.mark.full)])
 def test_a_closed_terminal_still_ends_the_gateway_unless_under_nohup(served, folder, is_nohup):
     process, terminal = os.forkpty()
     if process == 0:
