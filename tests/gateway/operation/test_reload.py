@@ -13,7 +13,7 @@ from gateway.domain import QUOTE_LIFE_S
 from gateway_operator.actions import endpoints as actions
 from gateway_operator.audit_log import Actor
 from gateway_operator.state import Operator
-from tests.conftest import ScriptedProvider, nothing_charged, running
+from tests.conftest import WALLET, ScriptedProvider, nothing_charged, running
 
 BODY = {"prompt": "a boat"}
 PHOTO = Endpoint(
@@ -230,6 +230,32 @@ async def test_a_running_task_ends_at_the_provider_that_began_it(gateway, plugin
     go.set()
     assert (await gateway.wait(first))["status"] == "completed"
     assert (len(before.requests), len(plugin.provider.requests)) == (1, 1)
+
+
+async def test_no_payment_is_lost_while_endpoints_come_and_go(gateway, plugin, payer, chain):
+    before = chain.usdc_balance(WALLET)
+
+    async def buy_one() -> str | None:
+        answer = await ask(gateway, header=payer.header(50_000))
+        body = await answer.get_json()
+        if answer.status_code == 200:
+            return body["taskId"]
+        # Removed, or changed in mid-check.
+        assert answer.status_code in (404, 500), body
+        return None
+
+    buying = [asyncio.create_task(buy_one()) for _ in range(12)]
+    while not all(one.done() for one in buying):
+        for offers in ((DEARER,), (DEARER, SKETCH), (), (PHOTO,)):
+            await reload(gateway, plugin, *offers)
+            await asyncio.sleep(0.01)
+    await reload(gateway, plugin, DEARER)
+    last = await buy_one()
+    assert last is not None
+    bought = [last, *(task_id for one in buying if (task_id := one.result()) is not None)]
+    for task_id in bought:
+        assert (await gateway.wait(task_id))["status"] == "completed"
+    assert chain.usdc_balance(WALLET) - before == 50_000 * len(bought)
 
 
 # -- mistakes
