@@ -17,6 +17,7 @@ _BRACES = re.compile(r"\{([a-z_0-9]*)\}")
 _SECRET = re.compile(r"\$\{([^{}]*)\}")
 # The log hides values of variables with such names.
 _SECRET_NAME = re.compile(r"[A-Z][A-Z0-9_]*(KEY|TOKEN|SECRET|PASSWORD)")
+_MIN_SECRET_CHARS = 8
 _STEP = re.compile(r"([A-Za-z0-9_-]+)|\[(\d{1,6})\]")
 _PATH = re.compile(r"([A-Za-z0-9_-]+|\[\d{1,6}\])(\.[A-Za-z0-9_-]+|\[\d{1,6}\])*")
 
@@ -103,4 +104,9 @@ def _read_secret(where: str, name: str) -> str:
     value = os.environ.get(name, "")
     if not value:
         raise SettingsError(f"{where}: the environment variable {name} is not set")
+    if len(value) < _MIN_SECRET_CHARS:
+        raise SettingsError(
+            f"{where}: {name} has fewer than {_MIN_SECRET_CHARS} characters, which the log would "
+            "not hide"
+        )
     return value

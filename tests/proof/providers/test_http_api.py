@@ -26,6 +26,8 @@ from gateway import (
     SubmitUncertain,
     Transient,
 )
+from gateway.catalog.health import problem_of
+from gateway.plugins.manager import PluginManager
 from gateway_http import api
 from gateway_http.commands.http import http
 from gateway_testing.fakes.chain import settings_of
@@ -307,6 +309,18 @@ async def test_without_a_path_any_answer_is_health(httpserver, declared):
     with pytest.raises(Transient):
         await provider.health()
     httpserver.start()
+
+
+async def test_a_key_that_the_server_quotes_is_not_shown(httpserver, tmp_path, declared):
+    answers(httpserver, Response(f'{{"error": "{KEY} is wrong"}}', 401), path="/", method="GET")
+    declared(PLAIN + 'request.headers.Authorization = "Bearer ${ACME_KEY}"\n')
+    values = {"http_endpoints": str(declared.folder)}
+    settings = settings_of(values, wallet="0x" + "11" * 20, data_dir=tmp_path)
+    catalog = PluginManager().catalog(settings)
+    problem = await problem_of(catalog.find("acme").upstream)
+    await catalog.close()
+    assert "401" in problem
+    assert KEY not in problem
 
 
 # -- gateway http check

@@ -99,6 +99,13 @@ def test_a_secret_comes_from_the_environment_into_headers_only(catalog_of, monke
     assert "never-to-be-seen" not in f"{photo!r} {provider!r}"
 
 
+def test_a_secret_that_the_log_would_show_is_refused(catalog_of, monkeypatch):
+    monkeypatch.setenv("ACME_KEY", "qwxyz")
+    with pytest.raises(SettingsError, match="fewer than 8 characters") as caught:
+        catalog_of(photo=PHOTO + 'request.headers.X = "${ACME_KEY}"\n')
+    assert "qwxyz" not in str(caught.value)
+
+
 def test_providers_that_ask_alike_are_equal(catalog_of):
     def provider_of(text):
         return catalog_of(photo=text)["photo"].upstream.provider
