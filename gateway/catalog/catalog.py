@@ -9,20 +9,15 @@ from typing import TypeVar, cast
 import attrs
 
 from gateway.catalog.circuit_breaker import CircuitBreaker
+from gateway.catalog.earlier import EarlierOffers
 from gateway.catalog.fallbacks import find_misfit
-from gateway.catalog.pricing import (
-    apply_change,
-    apply_override,
-    at_price,
-    check_losses,
-    replaces_prices,
-)
+from gateway.catalog.pricing import apply_change, apply_override, check_losses
 from gateway.catalog.registered import Registered, Spare, mark_undeclared, refuse_taken
 from gateway.catalog.replaced import Replaced, replace_all
 from gateway.catalog.upstream import CLOSE_S, Upstream
 from gateway.contracts import Clock, Provider
 from gateway.contracts.store import EndpointChange
-from gateway.domain import QUOTE_LIFE_S, Capability, Endpoint
+from gateway.domain import Capability, Endpoint
 from gateway.domain.built_in import KNOWN_FORMATS
 from gateway.errors import NotFound, SettingsError
 from gateway.outputs.keys import MediaTypes
@@ -61,8 +56,7 @@ class Catalog:
         # Each endpoint as in the settings file, without live changes.
         self._configured: dict[str, Registered] = {}
         self._changes: Mapping[str, EndpointChange] = {}
-        # Endpoints at the prices that a reload replaced, with the ends of their quotes.
-        self._earlier: dict[str, tuple[tuple[Endpoint, float], ...]] = {}
+        self._earlier = EarlierOffers(now)
         # Why plugins' endpoints are held, and capabilities are not checked.
         self._held: dict[str | None, str] = {}
         self._unchecked: dict[str, str] = {}
@@ -138,40 +132,31 @@ class Catalog:
     def replace(self, plugin: str, offers: Iterable[tuple[Endpoint, Provider]]) -> Replaced:
         """Replace the endpoints of a plugin while the gateway runs: all, or none if this raises.
 
-        An endpoint that is gone is not sold, and its paid tasks run until the next start. Quotes at
-        a replaced price are honoured to their end. A provider that equals an earlier one does not
-        replace it. Raises `ValueError` for a slug of another plugin, and `SettingsError`.
+        An endpoint that is gone is not sold, and its paid tasks run until the next start. Quotes of
+        what is replaced or gone are honoured to their end. A provider that equals an earlier one
+        does not replace it. Raises `ValueError` for a slug of another plugin, and `SettingsError`.
         """
         before = {k: one for k, one in self._registered.items() if one.upstream.plugin == plugin}
         upstreams = [one for one in self._upstreams.values() if one.plugin == plugin]
         made: dict[str, Registered] = {}
         for endpoint, provider in offers:
-            if endpoint.slug not in before:
-                refuse_taken(self._registered.get(endpoint.slug), plugin)
+            refuse_taken(self._registered.get(endpoint.slug), plugin, again=endpoint)
             upstream = next((one for one in upstreams if one.provider == provider), None)
             if upstream is None:
                 upstream = self._wrap(provider, plugin)
                 upstreams.append(upstream)
             made[endpoint.slug] = self._make(endpoint, upstream)
-        replaced = replace_all({slug: self._configured[slug] for slug in before}, made)
+        configured = {slug: self._configured[slug] for slug in before}
+        replaced = replace_all(configured, made, now=self._now())
         self._configured |= replaced.endpoints
         in_use = {id(one.upstream.provider): one.upstream for one in self._configured.values()}
         self.withdrawn += [one for key, one in self._upstreams.items() if key not in in_use]
         self._upstreams = in_use
-        self._honour(before)
+        for slug, old in before.items():
+            new, change = self._configured[slug].endpoint, self._changes.get(slug)
+            self._earlier.note(old, new if change is None else apply_change(new, change))
         self.change(self._changes)
         return replaced
-
-    def _honour(self, before: Mapping[str, Registered]) -> None:
-        """Note the prices that a reload replaces, to honour their quotes."""
-        now = self._now()
-        for slug, old in before.items():
-            new, change = self._configured[slug], self._changes.get(slug)
-            sold = new.endpoint if change is None else apply_change(new.endpoint, change)
-            if new.is_removed or old.is_removed or not replaces_prices(old.endpoint, sold):
-                continue
-            good = tuple((one, until) for one, until in old.earlier if until > now)
-            self._earlier[slug] = (*good, (old.endpoint, now + QUOTE_LIFE_S))
 
     def trace(self, spans: Spans) -> None:
         """Trace the calls of every provider, also of those that a reload adds."""
@@ -224,19 +209,18 @@ class Catalog:
         for slug, configured in self._configured.items():
             change = changes.get(slug)
             changed = configured if change is None else self._apply_change(configured, change)
-            earlier = (*changed.earlier, *self._earlier.get(slug, ()))
+            earlier = self._earlier.of(configured, change)
             self._registered[slug] = attrs.evolve(changed, earlier=earlier) if earlier else changed
         self.changed_at = max((one.changed_at for one in changes.values()), default=None)
         self._cache.clear()
 
     def _apply_change(self, configured: Registered, change: EndpointChange) -> Registered:
-        endpoint, one = apply_change(configured.endpoint, change), configured.endpoint
+        endpoint = apply_change(configured.endpoint, change)
         return attrs.evolve(
             configured,
             endpoint=endpoint,
             is_cost_set=configured.is_cost_set or change.cost_micros is not None,
             change=change,
-            earlier=tuple((at_price(one, old), old.good_until) for old in change.earlier_prices),
             find_spare=functools.partial(self._find_spare, endpoint, change.fallback or ""),
         )
 
@@ -283,6 +267,14 @@ class Catalog:
         if registered is None or not self.is_enabled(slug):
             raise NotFound("No such endpoint. GET /.well-known/agent-manifest.json lists them.")
         return registered
+
+    def payable(self, slug: str) -> Registered:
+        """Return an endpoint that a payment may buy; raises `NotFound`.
+
+        A reload may have removed it since its quotes, which are honoured.
+        """
+        found = None if slug in self._switched_off else self._registered.get(slug)
+        return found if found is not None and found.is_payable(self._now()) else self[slug]
 
     def find(self, slug: str) -> Registered | None:
         """Return an endpoint by slug even if it is off sale or removed; None if it is unknown."""

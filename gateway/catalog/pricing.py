@@ -167,19 +167,6 @@ def set_prices(endpoint: Endpoint, chosen: Prices) -> Endpoint:
     return attrs.evolve(scaled, price_steps=steps, price_per_page=per_page, unit_price=by_unit)
 
 
-def replaces_prices(old: Endpoint, new: Endpoint) -> bool:
-    """Whether prices differ, and the earlier ones may still be paid.
-
-    They may not if they count what requests are no longer measured by.
-    """
-    before, now = old.unit_price, new.unit_price
-    file_unit = before.unit if before is not None and before.unit.of == "file" else None
-    is_measured = file_unit is None or (now is not None and now.unit == file_unit)
-    if not is_measured or (old.prices_pages and not new.counts_pages):
-        return False
-    return prices_of(old) != prices_of(new) or before != now
-
-
 def _each(price: UnitPrice) -> str:
     return f"each {price.unit.name}"
 

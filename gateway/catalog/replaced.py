@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import attrs
 
 from gateway.catalog.registered import Registered
+from gateway.domain import QUOTE_LIFE_S
 
 
 @attrs.frozen(kw_only=True)
@@ -22,13 +23,13 @@ class Replaced:
         return "; ".join(f"{verb} {', '.join(slugs)}" for verb, slugs in parts if slugs)
 
 
-def replace_all(before: Mapping[str, Registered], made: Mapping[str, Registered]) -> Replaced:
+def replace_all(
+    before: Mapping[str, Registered], made: Mapping[str, Registered], *, now: float
+) -> Replaced:
     """Compare a plugin's endpoints. `before` includes those that an earlier reload removed."""
     known = {slug: one for slug, one in before.items() if not one.is_removed}
     new = {slug: _keep_circuit(known.get(slug), one) for slug, one in made.items()}
-    gone = {
-        slug: attrs.evolve(one, is_removed=True) for slug, one in before.items() if slug not in made
-    }
+    gone = {slug: _remove(one, now) for slug, one in before.items() if slug not in made}
     return Replaced(
         endpoints={**gone, **new},
         added=tuple(slug for slug in new if slug not in known),
@@ -37,6 +38,11 @@ def replace_all(before: Mapping[str, Registered], made: Mapping[str, Registered]
             slug for slug, one in new.items() if slug in known and _differ(known[slug], one)
         ),
     )
+
+
+def _remove(one: Registered, now: float) -> Registered:
+    until = one.honoured_until if one.is_removed else now + QUOTE_LIFE_S
+    return attrs.evolve(one, is_removed=True, honoured_until=until)
 
 
 def _differ(old: Registered, new: Registered) -> bool:

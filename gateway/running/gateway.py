@@ -6,6 +6,7 @@ from typing import Any, TypeVar, cast
 import attrs
 
 from gateway.catalog.catalog import Catalog
+from gateway.catalog.earlier import honours
 from gateway.catalog.functions import DeclaredFunctions
 from gateway.catalog.live_changes import LiveChanges
 from gateway.catalog.reloads import Reloads
@@ -187,12 +188,14 @@ class Gateway:
 
         Without a request, it is the endpoint's base price. `body_digest` is that of the request.
         """
-        settings, registered = self.settings, self.catalog[endpoint.slug]
+        settings, registered = self.settings, self.catalog.payable(endpoint.slug)
         earlier_units: tuple[int, ...] = ()
         if request is not None and registered.earlier:
             now = self.now()
             earlier_units = tuple(
-                one.price_of(request) for one, until in registered.earlier if now < until
+                one.price_of(request)
+                for one, until in registered.earlier
+                if now < until and honours(one, endpoint, request)
             )
         # While draining, prices are still quoted. A purchase is then refused with a Retry-After, so
         # clients retry; without a quote they would give up.

@@ -6,6 +6,7 @@ import contextlib
 import attrs
 import structlog
 
+from gateway.catalog.earlier import offers_choices
 from gateway.catalog.notes import begin_notes, recorded
 from gateway.catalog.registered import Registered
 from gateway.contracts import Lease
@@ -206,6 +207,10 @@ class Attempt:
         elif registered is None:
             await outcome.fail(
                 FailureReason.PROVIDER_ERROR, "The endpoint is not on sale any more."
+            )
+        elif lease.handle is None and not offers_choices(registered.endpoint, lease.request):
+            await outcome.fail(
+                FailureReason.PROVIDER_ERROR, "The endpoint has changed, and no longer makes this."
             )
         elif not is_submitted and registered.wait_s > 0:
             await outcome.wait_for_provider(registered)

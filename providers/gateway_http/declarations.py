@@ -15,6 +15,8 @@ RATIOS = ("1:1", "4:3", "3:4", "16:9", "9:16")
 # How far the rounded sides may be from a ratio. The gateway refuses pictures beyond 5 %.
 _RATIO_TOLERANCE = 0.04
 _MIN_STATUS, _MAX_STATUS = 400, 499
+# Of the square, without `sizes`.
+_SIDE = 1024
 
 Kind = Literal["file", "base64", "link", "text", "json"]
 Content = Literal["picture", "document", "sound", "video"]
@@ -147,8 +149,11 @@ class Declaration(_Table, frozen=True, kw_only=True):
         )
 
     def size_of(self, resolution: str | None, ratio: str | None) -> tuple[int, int]:
-        """Return width and height of a picture: the ratio at the pixels of the resolution."""
-        side = self.sizes.get(resolution or "") or next(iter(self.sizes.values()), 1024)
+        """Return width and height of a picture: the ratio at the pixels of the resolution.
+
+        Raises `KeyError` for a resolution that is not in the file, or not any more.
+        """
+        side = self.sizes[resolution or ""] if self.sizes else _SIDE
         across, down = map(int, (ratio or self.ratios[0]).split(":"))
         scale = side / (across * down) ** 0.5 / self.step
         return tuple(max(round(part * scale), 1) * self.step for part in (across, down))
@@ -274,7 +279,7 @@ def _check_sizes(one: Declaration) -> None:
         raise SettingsError("sizes are offered, but request has no place {width} or {height}")
     if not one.ratios or set(one.ratios) - set(RATIOS):
         raise SettingsError(f"ratios are of {', '.join(RATIOS)}")
-    for resolution in one.sizes or {"": 1024}:
+    for resolution in one.sizes or ("",):
         for ratio in one.ratios:
             width, height = one.size_of(resolution, ratio)
             across, down = map(int, ratio.split(":"))

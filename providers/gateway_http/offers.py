@@ -69,7 +69,7 @@ def _least_pixels(about: Declaration) -> dict[str, int]:
     """Return the pixels that each resolution promises; "" is for requests without one."""
     sizes = {
         name: [about.size_of(name, ratio) for ratio in about.ratios]
-        for name in (about.sizes or {"": 0})
+        for name in (about.sizes or ("",))
     }
     return {
         name: int(min(width * height for width, height in each) * _LEAST_PART)

@@ -152,11 +152,13 @@ async def test_mcp_takes_files_once_an_endpoint_does(gateway, plugin):
 
     assert await status() == 413
     edit = {
+        "slug": "edit",
         "capability": "image-editing",
         "required_fields": ("prompt", "fileBase64", "fileName"),
         "file_extensions": (".png",),
     }
     await reload(gateway, plugin, attrs.evolve(PHOTO, **edit))
+    params["name"] = "edit"
     assert await status() == 200
 
 
@@ -166,9 +168,23 @@ async def test_an_added_endpoint_is_bought_and_made(gateway, plugin, payer):
     assert (await gateway.wait(task_id))["status"] == "completed"
 
 
-async def test_a_removed_endpoint_charges_nothing(gateway, plugin, payer):
-    header = payer.header(30_000)
+async def test_what_was_quoted_before_a_removal_is_bought(gateway, plugin, payer):
+    header, tx_hash = payer.header(30_000), payer.transfer(30_000)
     await reload(gateway, plugin)
+    assert (await ask(gateway)).status_code == 404
+    # A refused payment is not offered the endpoint again.
+    assert (await ask(gateway, header=payer.header(20_000))).status_code == 404
+    assert (await gateway.wait(await task_of(gateway, header=header)))["status"] == "completed"
+    body = {"slug": "photo", **BODY, "txHash": tx_hash}
+    answer = await gateway.client.post("/api/proxy-generate", json=body)
+    task_id = (await answer.get_json())["taskId"]
+    assert (await gateway.wait(task_id))["status"] == "completed"
+
+
+async def test_a_removed_endpoint_charges_nothing(gateway, plugin, payer, clock):
+    header = payer.header(30_000, valid_before=int(time.time()) + 900)
+    await reload(gateway, plugin)
+    clock.offset_s += QUOTE_LIFE_S + 1
     async with nothing_charged(gateway, gateway.chain):
         answer = await ask(gateway, header=header)
         error = await answer.get_json()
@@ -216,6 +232,23 @@ async def test_paid_tasks_of_a_removed_endpoint_are_made(gateway, plugin, payer)
     for task_id in (first, second):
         assert (await gateway.wait(task_id))["status"] == "completed"
     assert len(plugin.provider.requests) == 2
+
+
+async def test_a_paid_task_that_no_longer_fits_is_refunded(gateway, plugin, payer):
+    sizes = Choice(values=("S", "HD"), default="HD")
+    await reload(gateway, plugin, attrs.evolve(PHOTO, resolution=sizes))
+    begun, go = held(plugin.provider)
+    headers = [payer.header(30_000), payer.header(30_000)]
+    first = await task_of(gateway, header=headers[0])
+    await begun.wait()
+    second = await task_of(gateway, header=headers[1])
+    fewer = Choice(values=("S",), default="S")
+    await reload(gateway, plugin, attrs.evolve(PHOTO, resolution=fewer))
+    go.set()
+    assert (await gateway.wait(first))["status"] == "completed"
+    task = await gateway.wait(second)
+    assert (task["status"], task["refund"]["state"]) == ("failed", "refund_due")
+    assert len(plugin.provider.requests) == 1
 
 
 async def test_a_running_task_ends_at_the_provider_that_began_it(gateway, plugin, payer):

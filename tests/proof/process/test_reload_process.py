@@ -85,14 +85,15 @@ def test_files_change_while_the_gateway_sells(served, folder, server, chain):
     # Between a payment and its request to the server.
     (folder / "photo.toml").unlink()
     assert reload(served) == (0, "gateway_http: removed photo.\n", "")
-    assert served.buy(payer.header(50_000), "photo")[0] == 404
+    assert served.buy("", "photo")[0] == 404
+    late = served.bought(payer.header(50_000), "photo")
     (folder / "sketch.toml").write_text("price = 7")
     code, out, errors = reload(served)
     assert (code, out, errors.count("\n")) == (1, "", 1)
     assert errors.startswith("gateway_http keeps its endpoints as they were: sketch.toml is not")
     assert served.buy("", "portrait")[0] == 402
     server.go.set()
-    for task_id in (begun, honoured, portrait):
+    for task_id in (begun, honoured, portrait, late):
         until(lambda each=task_id: served.task(each, wait_s=20)["status"] == "completed")
 
 

@@ -3,9 +3,21 @@
 import attrs
 import pytest
 
-from gateway import SECOND, Choice, Endpoint, GenerationRequest, PriceStep, UnitPrice
+from gateway import (
+    SECOND,
+    Attachment,
+    Choice,
+    Endpoint,
+    GenerationRequest,
+    PriceStep,
+    SettingsError,
+    UnitPrice,
+)
 from gateway.catalog.catalog import Catalog
+from gateway.catalog.earlier import honours
+from gateway.contracts.store import EarlierPrice, EndpointChange
 from gateway.domain import KILOCHARACTERS, QUOTE_LIFE_S
+from gateway.errors import NotFound
 
 PICTURE = Endpoint(
     slug="picture",
@@ -73,8 +85,79 @@ def replaced(old, new, clock):
 )
 def test_an_earlier_price_is_honoured_if_requests_are_still_measured(old, new, is_honoured, clock):
     before, after = attrs.evolve(PICTURE, **old), attrs.evolve(PICTURE, **new)
-    expected = ((before, 1000.0 + QUOTE_LIFE_S),) if is_honoured else ()
-    assert replaced(before, after, clock).earlier == expected
+    expected = [(before, 1000.0 + QUOTE_LIFE_S)] if is_honoured else []
+    sold = replaced(before, after, clock)
+    payable = [one for one in sold.earlier if honours(one[0], sold.endpoint, GenerationRequest())]
+    assert payable == expected
+
+
+SIZES = Choice(values=("1K", "4K"), default="1K")
+
+
+@pytest.mark.parametrize(
+    ("old", "request_", "is_honoured"),
+    [
+        ({"resolution": SIZES}, {"resolution": "4K"}, True),
+        # What the earlier offer did not take, it did not price.
+        ({}, {"resolution": "4K"}, False),
+        ({}, {"aspect_ratio": "16:9"}, False),
+        ({}, {"attachment": Attachment(name="a.pdf", data=b"%PDF")}, False),
+        ({"max_prompt_chars": 5}, {"prompt": "a boat"}, False),
+        ({"max_pages": 3}, {"pages": 4}, False),
+        ({"unit_price": attrs.evolve(BY_TEXT, most=1)}, {"prompt": "a" * 1_001}, False),
+        ({"unit_price": BY_TEXT}, {"prompt": "a" * 1_001}, True),
+    ],
+)
+def test_an_earlier_price_is_only_for_requests_that_it_was_for(old, request_, is_honoured):
+    new = attrs.evolve(PICTURE, resolution=SIZES, price_units=500_000)
+    given = honours(attrs.evolve(PICTURE, **old), new, GenerationRequest(**request_))
+    assert given is is_honoured
+
+
+def test_a_slug_keeps_its_capability(clock):
+    catalog = catalog_of(PICTURE, clock)
+    catalog.replace("acme", [])
+    with pytest.raises(SettingsError, match="Give the new endpoint another name"):
+        catalog.replace("acme", [(attrs.evolve(PICTURE, capability="image-editing"), Provider())])
+
+
+def test_a_live_price_and_a_reload_keep_what_was_quoted(clock):
+    catalog = catalog_of(attrs.evolve(PICTURE, price_units=50_000), clock)
+    before = EarlierPrice(price_units=None, good_until=clock.at + QUOTE_LIFE_S)
+    catalog.change(
+        {
+            "picture": EndpointChange(
+                changed_at=clock.at, price_units=60_000, earlier_prices=(before,)
+            )
+        }
+    )
+    clock.at += 60
+    for _ in range(2):
+        catalog.replace("acme", [(attrs.evolve(PICTURE, price_units=10_000), Provider())])
+        assert catalog["picture"].endpoint.price_units == 60_000
+        (earlier,) = catalog["picture"].earlier
+        assert (earlier[0].price_units, earlier[1]) == (50_000, before.good_until)
+
+
+def test_a_removed_endpoint_is_bought_while_its_quotes_live(clock):
+    catalog = catalog_of(PICTURE, clock)
+    catalog.replace("acme", [])
+    clock.at += QUOTE_LIFE_S - 1
+    catalog.replace("acme", [])
+    assert catalog.payable("picture").endpoint == PICTURE
+    with pytest.raises(NotFound):
+        catalog["picture"]
+    clock.at += 1
+    with pytest.raises(NotFound):
+        catalog.payable("picture")
+
+
+def test_an_endpoint_that_comes_back_dearer_honours_its_quotes(clock):
+    catalog = catalog_of(PICTURE, clock)
+    catalog.replace("acme", [])
+    clock.at += 20
+    catalog.replace("acme", [(attrs.evolve(PICTURE, price_units=50_000), Provider())])
+    assert catalog["picture"].earlier == ((PICTURE, 1000.0 + QUOTE_LIFE_S),)
 
 
 def test_earlier_prices_end_with_their_quotes(clock):

@@ -47,6 +47,15 @@ def test_a_file_is_an_endpoint_under_its_name(catalog_of):
     assert photo.sells_now
 
 
+def test_a_resolution_that_is_gone_is_made_in_no_other_size(catalog_of):
+    text = PHOTO + '[sizes]\n"S" = 512\n'
+    about = catalog_of(photo=text)["photo"].upstream.provider.about
+    assert about.size_of("S", "1:1") == (512, 512)
+    for gone in ("HD", None):
+        with pytest.raises(KeyError):
+            about.size_of(gone, "1:1")
+
+
 def test_without_a_folder_nothing_is_on_sale(catalog_of, folder):
     assert catalog_of() == {}
     folder.rmdir()
