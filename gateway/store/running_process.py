@@ -9,7 +9,7 @@ import os
 import signal
 import time
 from collections.abc import Sequence
-from typing import TextIO
+from typing import Any, TextIO
 
 import attrs
 
@@ -26,23 +26,36 @@ class RunningProcess:
     """The note about this process, in the lock file that it holds."""
 
     _lock: TextIO
+    _begun: int = 0
     _reloads: int = 0
+    # Of the last reload that ended.
+    _outcome: dict[str, Any] = attrs.field(factory=lambda: _outcome_of([], is_whole=True))
 
     def note_start(self) -> None:
         """Note that this process can reload."""
-        self._write([], is_whole=True)
+        self._write()
+
+    def note_begin(self) -> None:
+        """Note that a reload begins."""
+        self._begun += 1
+        self._write()
 
     def note_reload(self, sentences: Sequence[str], *, is_whole: bool) -> None:
         """Note how a reload went."""
-        self._reloads += 1
-        self._write(sentences, is_whole=is_whole)
+        self._reloads = self._begun
+        self._outcome = _outcome_of(sentences, is_whole=is_whole)
+        self._write()
 
-    def _write(self, sentences: Sequence[str], *, is_whole: bool) -> None:
-        note = {"pid": os.getpid(), "reloads": self._reloads}
-        text = json.dumps({**note, "sentences": list(sentences), "is_whole": is_whole})
+    def _write(self) -> None:
+        note = {"pid": os.getpid(), "begun": self._begun, "reloads": self._reloads}
+        text = json.dumps({**note, **self._outcome})
         self._lock.truncate(0)
         self._lock.write(f"{text}\n")
         self._lock.flush()
+
+
+def _outcome_of(sentences: Sequence[str], *, is_whole: bool) -> dict[str, Any]:
+    return {"sentences": list(sentences), "is_whole": is_whole}
 
 
 @attrs.frozen
@@ -50,6 +63,8 @@ class ReloadNote:
     """What a running gateway notes about itself."""
 
     pid: int
+    # How many reloads have begun, and ended. The rest is of the last one that ended.
+    begun: int = 0
     reloads: int = 0
     sentences: Sequence[str] = ()
     is_whole: bool = True
@@ -82,7 +97,8 @@ def ask_to_reload(settings: Settings, *, timeout_s: float) -> ReloadNote:
     while time.monotonic() < deadline:
         time.sleep(_POLL_S)
         after = _read(settings)
-        if after is not None and (after.pid, after.reloads) != (before.pid, before.reloads):
+        # One that had begun already may have read the files before their change.
+        if after is not None and (after.pid != before.pid or after.reloads > before.begun):
             return after
     raise SettingsError(
         f"The gateway has not reloaded within {timeout_s:g} seconds. Its log has the reason."

@@ -3,7 +3,6 @@
 import asyncio
 import errno
 import gc
-import os
 import signal
 import socket
 from collections.abc import Awaitable, Callable, Coroutine
@@ -30,6 +29,7 @@ from gateway.telemetry.redaction import Redactor, secrets_of
 from gateway.web.front.current import EXTENSION
 from gateway.web.server import hypercorn_server
 from gateway.web.server.connection_limits import BACKLOG, IDLE_S
+from gateway.web.server.hangups import Hangups
 from gateway.web.server.open_connections import raise_descriptor_limit
 
 _log = structlog.get_logger()
@@ -44,7 +44,8 @@ _LAST_TASKS_S = 2.0
 def serve(
     settings: Settings,
     create_app: Callable[..., Quart],
-    on_started: Callable[[Gateway], None] = lambda _: None,
+    on_started: Callable[[Gateway], None],
+    hangups: Hangups,
 ) -> None:
     """Serve until SIGTERM or SIGINT, and call `on_started` once all parts have started.
 
@@ -68,7 +69,7 @@ def serve(
         app = _create(create_app, with_page_settings(settings), redactor)
         # `_serve` raises startup errors, and the error handlers log all others.
         app.logger.disabled = True
-        _run_to_end(_serve(run, app, listener, on_started, process))
+        _run_to_end(_serve(run, app, listener, on_started, process, hangups))
     # The process ended because of its database, so it must be restarted.
     gateway: Gateway | None = app.extensions.get(EXTENSION)
     if gateway is not None and gateway.store.fitness.problem:
@@ -167,13 +168,22 @@ async def _serve(
     listener: socket.socket,
     on_started: Callable[[Gateway], None],
     process: RunningProcess,
+    hangups: Hangups,
 ) -> None:
     asked, stop, reloading = asyncio.Event(), asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, _stop_selling, app, asked)
-    on_hangup = _reload_or_stop(app, asked, reloading)
+
+    def on_hangup() -> None:
+        if hangups.end_the_gateway:
+            _stop_selling(app, asked)
+        else:
+            reloading.set()
+
     loop.add_signal_handler(signal.SIGHUP, on_hangup)
+    if hangups.is_held:
+        on_hangup()
     tasks = [
         asyncio.create_task(_reload_when_asked(app, reloading, process), name="reload"),
         asyncio.create_task(_start_garbage_collection(app), name="collect"),
@@ -229,47 +239,24 @@ def _stop_selling(app: Quart, asked: asyncio.Event) -> None:
     asked.set()
 
 
-def _reload_or_stop(
-    app: Quart, asked: asyncio.Event, reloading: asyncio.Event
-) -> Callable[[], None]:
-    """Return the handler of SIGHUP: reload, or stop if the terminal has been closed.
-
-    Under `nohup`, which ignores that signal, the gateway does not end with its terminal.
-    """
-    is_of_terminal = signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN and _has_terminal()
-
-    def on_hangup() -> None:
-        if is_of_terminal and not _has_terminal():
-            _stop_selling(app, asked)
-        else:
-            reloading.set()
-
-    return on_hangup
-
-
-def _has_terminal() -> bool:
-    """Whether this process has a controlling terminal."""
-    try:
-        os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY))
-    except OSError:
-        return False
-    return True
-
-
 async def _reload_when_asked(app: Quart, reloading: asyncio.Event, process: RunningProcess) -> None:
     """Reload the plugins' endpoints at each SIGHUP, and note how it went."""
     gateway = await _started(app)
     await gateway.lifecycle.started.wait()
-    note: Callable[[], None] = process.note_start
+    _note(process.note_start)
     while True:
-        try:
-            note()
-        except OSError as error:
-            _log.exception("catalog.reload_not_noted", error=type(error).__name__)
         await reloading.wait()
         reloading.clear()
+        _note(process.note_begin)
         done = await gateway.reloads.run()
-        note = partial(process.note_reload, done.sentences, is_whole=done.is_whole)
+        _note(partial(process.note_reload, done.sentences, is_whole=done.is_whole))
+
+
+def _note(write: Callable[[], None]) -> None:
+    try:
+        write()
+    except OSError as error:
+        _log.exception("catalog.reload_not_noted", error=type(error).__name__)
 
 
 async def _drain_then_stop(app: Quart, asked: asyncio.Event, stop: asyncio.Event) -> None:

@@ -97,6 +97,23 @@ def test_files_change_while_the_gateway_sells(served, folder, server, chain):
         until(lambda each=task_id: served.task(each, wait_s=20)["status"] == "completed")
 
 
+HASTY = """
+import os, signal
+from gateway import hookimpl
+
+@hookimpl
+def register_endpoints(register, settings):
+    os.kill(os.getpid(), signal.SIGHUP)
+"""
+
+
+def test_a_reload_during_the_start_waits_for_its_end(served):
+    served.install("hasty", HASTY)
+    served.start()
+    lock = served.folder / "data" / "gateway.lock"
+    until(lambda: '"reloads": 1' in lock.read_text())
+
+
 @pytest.mark.parametrize("is_nohup", [False, pytest.param(True, marks=pytest.mark.full)])
 def test_a_closed_terminal_still_ends_the_gateway_unless_under_nohup(served, folder, is_nohup):
     process, terminal = os.forkpty()

@@ -31,9 +31,17 @@ def test_the_process_is_asked_and_its_answer_returned(settings, asked):
     with contextlib.closing(lock_data(settings)) as lock:
         process = RunningProcess(lock)
         process.note_start()
-        answer = threading.Timer(
-            0.05, process.note_reload, (["acme: added a."],), {"is_whole": True}
-        )
+        # One is on its way.
+        process.note_begin()
+
+        def reload() -> None:
+            process.note_reload(["acme: too early."], is_whole=True)
+            process.note_begin()
+            process.note_reload(["acme: added a."], is_whole=True)
+            # Another one begins at once.
+            process.note_begin()
+
+        answer = threading.Timer(0.05, reload)
         answer.start()
         done = ask_to_reload(settings, timeout_s=60.0)
         answer.join()
