@@ -9,7 +9,7 @@ import attrs
 
 from gateway import Capability, Endpoint, Provider, Settings, SettingsError, hookimpl, setting
 from gateway_http.api import make_provider
-from gateway_http.declarations import read_folder
+from gateway_http.files import read_folder
 from gateway_http.offers import make_endpoint
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import attrs
+import msgspec
 
 from gateway import (
     AccountProblem,
@@ -85,7 +86,10 @@ class HttpApi:
     """
 
     name: str
-    about: Declaration = attrs.field(eq=lambda about: about.technical, repr=False)
+    # Encoded, because 1, 1.0 and true are equal in Python, and a form's order counts.
+    about: Declaration = attrs.field(
+        eq=lambda about: msgspec.json.encode(about.technical), repr=False
+    )
     path: str
     outbound: Outbound = attrs.field(eq=False, repr=False)
     traits: Traits
@@ -203,10 +207,19 @@ class HttpJobs(HttpApi):
         job_id = str(found) if isinstance(found, str | int) and not isinstance(found, bool) else ""
         if not _ID.fullmatch(job_id):
             raise SubmitUncertain("The API accepted the request, but named no job.")
-        return Handle(id=job_id)
+        return Handle(id=job_id, facts=self._addresses)
+
+    @property
+    def _addresses(self) -> dict[str, str]:
+        """Where a job is asked for. The file may have other addresses by the next poll."""
+        get = self.about.result.get
+        return {"server": self.outbound.base_url, "poll": self.job.poll, "get": get}
 
     async def poll(self, handle: Handle, job: Job) -> Pending | Result:  # noqa: ARG002 - Provider
         """Ask for the job once; take its result once it is done."""
+        if handle.facts != self._addresses:
+            # Another server might have a job of this id for somebody else.
+            raise HandleLost("The job is at an address that the file no longer names.")
         answer = await self._get(self.job.poll, handle)
         if answer.status == _GONE:
             raise HandleLost("The API does not know its own job.")

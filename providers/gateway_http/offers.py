@@ -79,6 +79,12 @@ def _least_pixels(about: Declaration) -> dict[str, int]:
 
 def _price_steps(about: Declaration) -> tuple[PriceStep, ...]:
     default = next(iter(about.sizes), None)
+    unpriced = [name for name in about.sizes if name not in about.prices and name != default]
+    if unpriced:
+        raise SettingsError(
+            f'sizes has {unpriced[0]}, which has no price of its own: prices."{unpriced[0]}" = '
+            '"0.05"'
+        )
     for name in about.prices:
         if name not in about.sizes or name == default:
             others = ", ".join(list(about.sizes)[1:]) or "none"

@@ -13,7 +13,7 @@ from gateway import SettingsError
 PLACES = ("prompt", "width", "height", "seed", "task", "file_base64", "file_name")
 _PLACE = re.compile(rf"\{{({'|'.join(PLACES)})\}}")
 # Anything that is meant as a place.
-_BRACES = re.compile(r"\{([a-z_0-9]*)\}")
+_BRACES = re.compile(r"\{([A-Za-z_0-9]*)\}")
 _SECRET = re.compile(r"\$\{([^{}]*)\}")
 # The log hides values of variables with such names.
 _SECRET_NAME = re.compile(r"[A-Z][A-Z0-9_]*(KEY|TOKEN|SECRET|PASSWORD)")

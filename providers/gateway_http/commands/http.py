@@ -24,7 +24,8 @@ from gateway import (
 from gateway.errors import ProviderError
 from gateway_http import HttpSettings
 from gateway_http.api import HttpApi, HttpJobs, make_provider
-from gateway_http.declarations import Declaration, read_folder
+from gateway_http.declarations import Declaration
+from gateway_http.files import list_files, read_file
 from gateway_http.offers import make_endpoint
 
 _MAX_SHOWN_CHARS = 200
@@ -77,11 +78,12 @@ def _read(name: str) -> Declaration:
             "GATEWAY_HTTP_ENDPOINTS is not set: name the folder of your files. Example: "
             "GATEWAY_HTTP_ENDPOINTS=endpoints"
         )
-    found = read_folder(folder)
+    # Another wrong file does not matter here.
+    found = {path.stem: path for path in list_files(folder)}
     if name not in found:
         known = ", ".join(found) or "none"
         raise SettingsError(f"{folder} has no file {name}.toml. It has: {known}.")
-    return found[name]
+    return read_file(found[name])
 
 
 def _make_request(about: Declaration, prompt: str, path: Path | None) -> GenerationRequest:
@@ -116,7 +118,10 @@ async def _try(name: str, about: Declaration, request: GenerationRequest) -> Res
     """Send the request, and poll its job to the end; raises `ProviderError`."""
     provider = make_provider(name, about)
     provider.note = _show
-    job = _Trial(make_endpoint(name, about))
+    try:
+        job = _Trial(make_endpoint(name, about))
+    except ValueError as error:
+        raise SettingsError(f"{name}.toml is not right: {error}.") from None
     click.echo(f"{about.request.method} {about.request.url}")
     try:
         made = await provider.submit(request, job)

@@ -12,7 +12,6 @@ from gateway import (
     AccountProblem,
     Attachment,
     GenerationRequest,
-    Handle,
     HandleLost,
     InvalidInput,
     JobFailed,
@@ -27,9 +26,9 @@ from gateway import (
     Transient,
 )
 from gateway.catalog.health import problem_of
+from gateway.cli import main
 from gateway.plugins.manager import PluginManager
 from gateway_http import api
-from gateway_http.commands.http import http
 from gateway_testing.fakes.chain import settings_of
 
 KEY = "key-that-is-never-to-be-seen"
@@ -251,7 +250,7 @@ async def test_a_job_is_polled_to_its_file(httpserver, declared):
     )  # fmt: skip
     provider, submit = declared(JOB)
     handle = await submit()
-    assert handle == Handle(id="17")
+    assert handle.id == "17"
     assert await provider.poll(handle, None) == Pending(progress=0.34)
     assert await provider.poll(handle, None) == Pending()
     with pytest.raises(JobFailed):
@@ -278,12 +277,25 @@ async def test_a_poll_that_fails_proves_nothing(httpserver, declared):
         httpserver, Response("", 404), Response("", 400), Response("no JSON", 200),
         path="/jobs/7", method="GET",
     )  # fmt: skip
-    provider, _ = declared(JOB)
+    answers(httpserver, {"id": "7"}, path="/jobs")
+    provider, submit = declared(JOB)
+    handle = await submit()
     with pytest.raises(HandleLost):
-        await provider.poll(Handle(id="7"), None)
+        await provider.poll(handle, None)
     for _ in range(2):
         with pytest.raises(Transient):
-            await provider.poll(Handle(id="7"), None)
+            await provider.poll(handle, None)
+
+
+async def test_a_job_is_not_looked_for_at_another_address(httpserver, declared):
+    answers(httpserver, {"id": "7"}, path="/jobs")
+    _, submit = declared(JOB)
+    handle = await submit()
+    seen = answers(httpserver, {"state": "done"}, path="/other/7", method="GET")
+    moved, _ = declared(JOB.replace('poll = "/jobs', 'poll = "/other'))
+    with pytest.raises(HandleLost, match="no longer names"):
+        await moved.poll(handle, None)
+    assert seen == []
 
 
 # -- health
@@ -333,7 +345,7 @@ def check(declared, monkeypatch):
     def run(text, *options):
         declared(text)
         monkeypatch.setenv("GATEWAY_HTTP_ENDPOINTS", str(declared.folder))
-        return CliRunner().invoke(http, ["check", "acme", *options])
+        return CliRunner().invoke(main, ["http", "check", "acme", *options])
 
     return run
 
@@ -377,7 +389,12 @@ def test_a_check_polls_a_job(httpserver, check):
 
 def test_a_check_names_the_way_out_of_a_mistake(check, declared):
     assert "--file example.wav" in check(FORM).stderr
-    other = CliRunner().invoke(http, ["check", "other"])
+    # Another file may be wrong.
+    (declared.folder / "wrong.toml").write_text("price = 2026-01-01")
+    again = CliRunner().invoke(main, ["http", "check", "acme"])
+    assert "--file example.wav" in again.stderr
+    (declared.folder / "wrong.toml").unlink()
+    other = CliRunner().invoke(main, ["http", "check", "other"])
     assert "has no file other.toml. It has: acme." in other.stderr
 
 

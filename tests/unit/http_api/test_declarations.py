@@ -56,6 +56,23 @@ def test_a_resolution_that_is_gone_is_made_in_no_other_size(catalog_of):
             about.size_of(gone, "1:1")
 
 
+def test_an_editors_lock_is_no_file(catalog_of, folder):
+    (folder / ".#photo.toml").symlink_to("somebody@host.1")
+    assert list(catalog_of(photo=PHOTO)) == ["photo"]
+
+
+@pytest.mark.parametrize("values", [("1", "true"), ("1", "1.0"), ("[1, 2]", "[2, 1]")])
+def test_another_body_is_another_provider(catalog_of, values):
+    one, other = (
+        catalog_of(photo=PHOTO.replace("{ prompt", f"{{ x = {value}, prompt"))["photo"]
+        for value in values
+    )
+    assert one.upstream.provider != other.upstream.provider
+    title = PHOTO.replace('"Photo"', '"Other"')
+    sold, renamed = catalog_of(photo=PHOTO)["photo"], catalog_of(photo=title)["photo"]
+    assert sold.upstream.provider == renamed.upstream.provider
+
+
 def test_without_a_folder_nothing_is_on_sale(catalog_of, folder):
     assert catalog_of() == {}
     folder.rmdir()
@@ -178,6 +195,29 @@ MISTAKES = {
     ),
     "price of no size": (PHOTO + '[prices]\n"4K" = "0.05"\n', r"prices\.4K"),
     "crooked ratio": (replaced("price =", "step = 256\nprice ="), "which is another ratio"),
+    "a size without a price": (PHOTO + '[sizes]\n"1K" = 1024\n"2K" = 1536\n', "has no price of"),
+    "date in the body": (replaced("{ prompt =", "{ day = 2026-01-01, prompt ="), "has a date"),
+    "nan in the body": (replaced("{ prompt =", "{ x = nan, prompt ="), "inf or nan"),
+    "table in a form": (replaced('kind = "json" }', "a = [1] }", DICTATION), r"form\.a is no text"),
+    "empty refused text": (replaced("price =", 'refused = [""]\nprice ='), "every prompt contains"),
+    "text that is sound": (
+        replaced('kind = "text"', 'kind = "text", media_type = "audio/mpeg"', DICTATION),
+        "kind text is no audio/mpeg",
+    ),
+    "picture that is text": (
+        replaced('kind = "base64"', 'kind = "text"').replace(', media_type = "image/png"', ""),
+        "makes picture, which result has not",
+    ),
+    "line break in a header": (PHOTO + 'request.headers.X = "a\\nb"\n', "cannot be sent"),
+    "space in a header": (PHOTO + 'request.headers."X Y" = "a"\n', "cannot be sent"),
+    "colon in a header": (PHOTO + 'request.headers."X:" = "a"\n', "cannot be sent"),
+    "endless time": (replaced("price =", "timeout_s = inf\nprice ="), "timeout_s is no number"),
+    "progress of nan": (
+        replaced("done = [", "progress_of = nan, done = [", JOB),
+        "progress_of is no number",
+    ),
+    "place in capitals": (replaced("{prompt}", "{Prompt}"), r"\{Prompt\} is no place"),
+    "no prompt": (replaced("price =", "max_prompt_chars = 0\nprice ="), "max_prompt_chars is not"),
     "wrong status": (replaced("price =", "invalid = [500]\nprice ="), "from 400 to 499"),
 }
 
