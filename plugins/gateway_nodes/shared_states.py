@@ -185,5 +185,8 @@ class SharedProviders:
     def _keep(self, subject: _Subject) -> None:
         """Keep a subject with its last known state; a reload may replace its circuit."""
         known = self._subjects.get(subject.name)
-        if known is None or known.circuit is not subject.circuit:
+        if known is not None:
+            # What was known of the earlier circuit is no news, and the new one is on sale.
+            known.circuit, known.upstream = subject.circuit, subject.upstream
+        else:
             self._subjects[subject.name] = subject
