@@ -261,6 +261,11 @@ class Catalog:
                 known = ", ".join(sorted(self._registered)) or "none"
                 raise SettingsError(f"[endpoints.{slug}] names no endpoint. Known are: {known}.")
 
+    def lost_overrides(self) -> list[str]:
+        """Return the slugs of such tables whose endpoints a reload has removed."""
+        known = self._registered
+        return [slug for slug in self._overrides if slug in known and known[slug].is_removed]
+
     def __getitem__(self, slug: str) -> Registered:
         """Return an endpoint by slug; raises `NotFound`."""
         registered = self._registered.get(slug)

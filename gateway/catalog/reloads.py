@@ -50,6 +50,8 @@ class Reloads:
     # Returns a text without secrets.
     clean: Callable[[str], str] = str
     offer_s: float = _OFFER_S
+    # Called at once when endpoints have been replaced.
+    on_replaced: Callable[[], None] = lambda: None
     # By plugin, of the last reload.
     _problems: dict[str, str] = attrs.field(factory=dict, init=False)
     # One at a time.
@@ -65,9 +67,15 @@ class Reloads:
                 changes += self._replace(one)
             new = [one for one in self.catalog.upstreams() if id(one) not in before]
             await asyncio.gather(*map(probe_new, new), self._close_unused(found))
-            return Reloaded(
-                sentences=changes or ["Nothing has changed."], is_whole=not self._problems
-            )
+            sentences = [*(changes or ["Nothing has changed."]), *self._find_lost_tables()]
+            return Reloaded(sentences=sentences, is_whole=not self._problems)
+
+    def _find_lost_tables(self) -> list[str]:
+        return [
+            f"The next start will fail: [endpoints.{slug}] in gateway.toml names no endpoint any "
+            "more. Remove the table."
+            for slug in self.catalog.lost_overrides()
+        ]
 
     async def _ask(self) -> Sequence[OfferedAgain]:
         """Call the plugins' hooks in a thread, for which the end of the process does not wait."""
@@ -89,6 +97,7 @@ class Reloads:
             replaced = self.catalog.replace(one.plugin, one.offers)
         except Exception as error:  # noqa: BLE001 - a plugin may raise anything
             return [self._note_problem(one.plugin, error)]
+        self.on_replaced()
         if not str(replaced):
             return []
         _log.info(
@@ -115,8 +124,19 @@ class Reloads:
             await Upstream.of(provider, plugin, now=time.time, slots=1).close()
 
     async def find_conditions(self) -> list[Condition]:
-        """Return a condition for each plugin whose last reload failed."""
-        return [
+        """Return a condition for each plugin whose last reload failed, and for the next start."""
+        lost = [
+            Condition(
+                name="reload_failed",
+                subject="gateway.toml",
+                level="warn",
+                title="The next start will fail",
+                text=sentence,
+                action="Remove the table, or put the file back and run `gateway reload`.",
+            )
+            for sentence in self._find_lost_tables()[:1]
+        ]
+        return lost + [
             Condition(
                 name="reload_failed",
                 subject=plugin,

@@ -108,6 +108,7 @@ class Gateway:
         self.streams = LongPolls(_MAX_STREAMS, _MAX_STREAMS_PER_ADDRESS)
         self.long_texts = LongTexts(self.store)
         self.functions = DeclaredFunctions(self.catalog, self.workers.wake)
+        self.reloads.on_replaced = self.functions.extend
         self.changes = LiveChanges(self.catalog, self.store, now)
         self.started_at = now()
         self.shared_checks = SharedAnswer(now, ttl_s=TTL_S)

@@ -110,6 +110,11 @@ def test_a_file_may_declare_its_capability(catalog_of):
     assert "moving-pictures" in found["clip"].obstacle
 
 
+def test_a_declaration_that_stays_is_the_same_capability(catalog_of):
+    found = [catalog_of(speech=SPEECH)["speech"].endpoint.declared for _ in range(2)]
+    assert found[0] == found[1]
+
+
 def test_two_files_cannot_declare_one_capability_differently(catalog_of):
     other = SPEECH.replace('title = "Reading"', 'title = "Talk"')
     with pytest.raises(SettingsError, match=r"a\.toml and b\.toml declare reading-aloud diff"):
