@@ -38,7 +38,7 @@ def held_hangups() -> Iterator[Hangups]:
     try:
         yield hangups
     finally:
-        signal.signal(signal.SIGHUP, before)
+        signal.signal(signal.SIGHUP, before or signal.SIG_DFL)
 
 
 def _has_terminal() -> bool:
