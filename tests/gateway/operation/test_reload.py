@@ -385,13 +385,20 @@ async def test_a_capability_stays_as_at_the_start(settings, provider, clock):
 async def test_a_capability_that_a_reload_uses_first_is_loaded(settings, provider, clock):
     plugin = DeclaringPlugin()
     async with running(settings, provider, more=[plugin], now=clock) as gateway:
-        catalog, seen = gateway.services.catalog, []
-        gateway.services.functions.on_proven = lambda: seen.append(list(catalog.unproven))
+        catalog, reloads, waiting = gateway.services.catalog, gateway.services.reloads, []
+        extend = reloads.on_replaced
+
+        def replaced() -> None:
+            extend()
+            waiting.extend(catalog.unproven)
+
+        reloads.on_replaced = replaced
         other = {"slug": "song", "capability": SONG.name, "output_format": Choice()}
         song = attrs.evolve(PHOTO, **other)
         await reload(gateway, plugin, PHOTO, song)
-        await until(lambda: seen == [[]])
-        assert "song" in catalog.runnable_slugs()
+        # Its paid tasks wait for it, and nothing has to be bought first.
+        assert SONG.name in waiting
+        await until(lambda: "song" in catalog.runnable_slugs())
 
 
 async def test_a_table_of_a_removed_endpoint_is_named_before_the_next_start(
