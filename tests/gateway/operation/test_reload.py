@@ -245,6 +245,21 @@ async def test_paid_tasks_of_a_removed_endpoint_are_made(gateway, plugin, payer)
     assert len(plugin.provider.requests) == 2
 
 
+async def test_another_provider_does_not_make_what_it_has_not_checked(gateway, plugin, payer):
+    catalog = gateway.services.catalog
+
+    class Checking(ScriptedProvider):
+        def validate(self, request, endpoint) -> None:
+            catalog.replace("reloaded-plugin", [(PHOTO, ScriptedProvider())])
+
+    plugin.provider = Checking()
+    await reload(gateway, plugin, PHOTO)
+    async with nothing_charged(gateway, gateway.chain):
+        answer = await ask(gateway, header=payer.header(30_000))
+        assert answer.status_code == 500
+        assert "has just changed" in (await answer.get_json())["error"]
+
+
 async def test_a_paid_task_that_no_longer_fits_is_refunded(gateway, plugin, payer):
     sizes = Choice(values=("S", "HD"), default="HD")
     await reload(gateway, plugin, attrs.evolve(PHOTO, resolution=sizes))
