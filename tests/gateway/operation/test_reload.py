@@ -9,22 +9,17 @@ import attrs
 import pytest
 
 from gateway import (
-    Capability,
     Choice,
     Endpoint,
-    InSandbox,
-    ResultKind,
     SettingsError,
     Traits,
     hookimpl,
 )
 from gateway.domain import QUOTE_LIFE_S
-from gateway.settings import EndpointOverride
 from gateway_operator.actions import endpoints as actions
 from gateway_operator.audit_log import Actor
 from gateway_operator.state import Operator
 from tests.conftest import WALLET, ScriptedProvider, nothing_charged, running
-from tests.patience import until
 
 BODY = {"prompt": "a boat"}
 PHOTO = Endpoint(
@@ -111,9 +106,6 @@ def held(provider):
 
     provider.script = [wait]
     return begun, go
-
-
-# -- at each door
 
 
 DOORS = ("/.well-known/agent-manifest.json", "/llms.txt", "/openapi.json", "/", "/sitemap.xml")
@@ -364,70 +356,6 @@ async def test_a_plugin_that_hangs_stops_no_sale(gateway, plugin):
     assert not done.is_whole
     assert "did not return within 0.05 seconds" in done.sentences[0]
     assert await price_of(gateway) == 30_000
-
-
-SONG = Capability(
-    name="text-to-song",
-    results=(
-        ResultKind(
-            name="song", media_types={"audio/wav": "wav"}, check=InSandbox(function="json:dumps")
-        ),
-    ),
-)
-
-
-class DeclaringPlugin(ReloadedPlugin):
-    """Also has a capability."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.capability = SONG
-
-    @hookimpl
-    def register_capabilities(self, register) -> None:
-        register(self.capability)
-
-
-async def test_a_capability_stays_as_at_the_start(settings, provider, clock):
-    plugin = DeclaringPlugin()
-    async with running(settings, provider, more=[plugin], now=clock) as gateway:
-        plugin.capability = attrs.evolve(SONG, title="Other")
-        (sentence,) = await reload(gateway, plugin, DEARER)
-        assert "text-to-song is declared in another way than at the start" in sentence
-        assert await price_of(gateway) == 30_000
-
-
-async def test_a_capability_that_a_reload_uses_first_is_loaded(settings, provider, clock):
-    plugin = DeclaringPlugin()
-    async with running(settings, provider, more=[plugin], now=clock) as gateway:
-        catalog, reloads, waiting = gateway.services.catalog, gateway.services.reloads, []
-        extend = reloads.on_replaced
-
-        def replaced() -> None:
-            extend()
-            waiting.extend(catalog.unproven)
-
-        reloads.on_replaced = replaced
-        other = {"slug": "song", "capability": SONG.name, "output_format": Choice()}
-        song = attrs.evolve(PHOTO, **other)
-        await reload(gateway, plugin, PHOTO, song)
-        # Its paid tasks wait for it, and nothing has to be bought first.
-        assert SONG.name in waiting
-        await until(lambda: "song" in catalog.runnable_slugs())
-
-
-async def test_a_table_of_a_removed_endpoint_is_named_before_the_next_start(
-    settings, provider, clock, plugin
-):
-    tables = attrs.evolve(settings, endpoints={"photo": EndpointOverride()})
-    async with running(tables, provider, more=[plugin], now=clock) as gateway:
-        removed, table = await reload(gateway, plugin)
-        assert removed == "reloaded-plugin: removed photo."
-        assert table.startswith("The next start will fail: [endpoints.photo] in gateway.toml")
-        (condition,) = await gateway.services.reloads.find_conditions()
-        assert condition.subject == "gateway.toml"
-        assert await reload(gateway, plugin, PHOTO) == ["reloaded-plugin: added photo."]
-        assert await gateway.services.reloads.find_conditions() == []
 
 
 # -- state that a reload keeps
