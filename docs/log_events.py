@@ -31,6 +31,13 @@ EVENTS: dict[str, str] = {
     "backup.done": "A copy of the database was stored.",
     "backup.failed": "No copy was stored; retried.",
     "backup.old_copies": "Expired copies could not be deleted.",
+    "catalog.not_reloaded": (
+        "A reload found a mistake in a plugin's endpoints; all of them stay as they were."
+    ),
+    "catalog.reload_not_noted": (
+        "The data folder takes no writes, so `gateway reload` cannot show a reload's outcome."
+    ),
+    "catalog.reloaded": "`gateway reload` added, removed or changed endpoints.",
     "chain.silent": "No RPC endpoint answered at the start; open payments wait.",
     "clock.off": (
         "This machine's clock is over 15 s from the newest block. Fix NTP; x402 stops beyond 60 s."

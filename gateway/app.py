@@ -15,6 +15,7 @@ import structlog
 from quart import Quart
 
 from gateway.catalog.catalog import Catalog
+from gateway.catalog.reloads import Reloads
 from gateway.catalog.watchdog import owners_of, watch_loop
 from gateway.chain.client import Web3Chain
 from gateway.chain.keys import check_plain_keys, load_key
@@ -35,6 +36,7 @@ from gateway.payments import (
 )
 from gateway.payments.obstacles import WalletCheck
 from gateway.plugins.manager import PluginManager
+from gateway.plugins.reloading import ask_again
 from gateway.plugins.trial import try_catalog
 from gateway.running.core_parts import core_parts
 from gateway.running.gateway import Gateway
@@ -138,8 +140,7 @@ def _make_app(parts: _Assembly) -> Quart:
     app = make_app(parts.context.settings, parts.catalog)
     if parts.spans.openers:
         app.asgi_app = TracedApp(app.asgi_app, parts.spans)  # type: ignore[assignment, method-assign, arg-type]
-        for upstream in parts.catalog.upstreams():
-            upstream.spans = parts.spans
+        parts.catalog.trace(parts.spans)
 
     @app.while_serving
     async def serve() -> AsyncGenerator[None, None]:
@@ -249,6 +250,11 @@ def _make_gateway(parts: _Assembly, installation: _Installation) -> Gateway:
         timing=parts.timing,
         sections=parts.manager.sections(),
         try_settings=parts.try_settings,
+        reloads=Reloads(
+            parts.catalog,
+            ask_again(parts.manager, settings, parts.catalog.capabilities),
+            parts.redactor.clean,
+        ),
         readiness=readiness,
         wallet=wallet,
         fence=fence,

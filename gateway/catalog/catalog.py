@@ -3,15 +3,17 @@
 import functools
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeVar, cast
 
 import attrs
 
 from gateway.catalog.circuit_breaker import CircuitBreaker
+from gateway.catalog.earlier import EarlierOffers
 from gateway.catalog.fallbacks import find_misfit
-from gateway.catalog.pricing import apply_change, apply_override, at_price, check_losses
-from gateway.catalog.registered import Registered, Spare, mark_undeclared
+from gateway.catalog.pricing import apply_change, apply_override, check_losses
+from gateway.catalog.registered import Registered, Spare, mark_undeclared, refuse_taken
+from gateway.catalog.replaced import Replaced, replace_all
 from gateway.catalog.upstream import CLOSE_S, Upstream
 from gateway.contracts import Clock, Provider
 from gateway.contracts.store import EndpointChange
@@ -21,6 +23,7 @@ from gateway.errors import NotFound, SettingsError
 from gateway.outputs.keys import MediaTypes
 from gateway.settings import EndpointOverride
 from gateway.telemetry.redaction import Redactor
+from gateway.telemetry.spans import Spans
 
 _Cached = TypeVar("_Cached")
 
@@ -52,6 +55,12 @@ class Catalog:
         self.media_types = MediaTypes()
         # Each endpoint as in the settings file, without live changes.
         self._configured: dict[str, Registered] = {}
+        self._changes: Mapping[str, EndpointChange] = {}
+        self._earlier = EarlierOffers(now)
+        # Why plugins' endpoints are held, and capabilities are not checked.
+        self._held: dict[str | None, str] = {}
+        self._unchecked: dict[str, str] = {}
+        self._spans = Spans()
         # Time of the newest live change in Unix seconds, if any.
         self.changed_at: float | None = None
         self._upstreams: dict[int, Upstream] = {}
@@ -89,32 +98,71 @@ class Catalog:
 
         Raises `ValueError` if the slug is taken, naming both plugins.
         """
-        taken = self._registered.get(endpoint.slug)
-        if taken is not None:
-            raise ValueError(
-                f"Slug {endpoint.slug!r} is registered by {taken.upstream.plugin} and by {plugin}. "
-                "Uninstall one of the two."
-            )
+        refuse_taken(self._registered.get(endpoint.slug), plugin)
+        upstream = self._upstreams.get(id(provider)) or self._wrap(provider, plugin)
+        registered = self._make(endpoint, upstream)
+        self._upstreams[id(provider)] = upstream
+        self._registered[endpoint.slug] = self._configured[endpoint.slug] = registered
+        self._cache.clear()
+
+    def _wrap(self, provider: Provider, plugin: str) -> Upstream:
+        upstream = Upstream.of(
+            provider,
+            plugin,
+            now=self._now,
+            slots=self._slots,
+            redactor=self._redactor,
+            on_change=self._cache.clear,
+        )
+        upstream.spans = self._spans
+        return upstream
+
+    def _make(self, endpoint: Endpoint, upstream: Upstream) -> Registered:
+        """Apply the settings file to an endpoint. Raises `SettingsError` for a loss."""
         override = self._overrides.get(endpoint.slug, EndpointOverride())
         changed = apply_override(endpoint, override)
         check_losses(changed, is_allowed=override.allow_loss)
-        upstream = self._upstreams.setdefault(
-            id(provider),
-            Upstream.of(
-                provider,
-                plugin,
-                now=self._now,
-                slots=self._slots,
-                redactor=self._redactor,
-                on_change=self._cache.clear,
-            ),
-        )
-        circuit = CircuitBreaker(provider.name, self._now, self._cache.clear, slug=endpoint.slug)
-        registered = mark_undeclared(
-            Registered(changed, upstream, circuit, override.cost is not None)
-        )
-        self._registered[endpoint.slug] = self._configured[endpoint.slug] = registered
-        self._cache.clear()
+        name = upstream.provider.name
+        circuit = CircuitBreaker(name, self._now, self._cache.clear, slug=endpoint.slug)
+        made = Registered(changed, upstream, circuit, override.cost is not None)
+        held = self._held.get(upstream.plugin) or self._held.get(None, "")
+        unchecked = self._unchecked.get(endpoint.capability, "") if endpoint.declared else ""
+        return mark_undeclared(attrs.evolve(made, held=held, unchecked=unchecked))
+
+    def replace(self, plugin: str, offers: Iterable[tuple[Endpoint, Provider]]) -> Replaced:
+        """Replace the endpoints of a plugin while the gateway runs: all, or none if this raises.
+
+        An endpoint that is gone is not sold, and its paid tasks run until the next start. Quotes of
+        what is replaced or gone are honoured to their end. A provider that equals an earlier one
+        does not replace it. Raises `ValueError` for a slug of another plugin, and `SettingsError`.
+        """
+        before = {k: one for k, one in self._registered.items() if one.upstream.plugin == plugin}
+        upstreams = [one for one in self._upstreams.values() if one.plugin == plugin]
+        made: dict[str, Registered] = {}
+        for endpoint, provider in offers:
+            refuse_taken(self._registered.get(endpoint.slug), plugin, again=endpoint)
+            upstream = next((one for one in upstreams if one.provider == provider), None)
+            if upstream is None:
+                upstream = self._wrap(provider, plugin)
+                upstreams.append(upstream)
+            made[endpoint.slug] = self._make(endpoint, upstream)
+        configured = {slug: self._configured[slug] for slug in before}
+        replaced = replace_all(configured, made, now=self._now())
+        self._configured |= replaced.endpoints
+        in_use = {id(one.upstream.provider): one.upstream for one in self._configured.values()}
+        self.withdrawn += [one for key, one in self._upstreams.items() if key not in in_use]
+        self._upstreams = in_use
+        for slug, old in before.items():
+            new, change = self._configured[slug].endpoint, self._changes.get(slug)
+            self._earlier.note(old, new if change is None else apply_change(new, change))
+        self.change(self._changes)
+        return replaced
+
+    def trace(self, spans: Spans) -> None:
+        """Trace the calls of every provider, also of those that a reload adds."""
+        self._spans = spans
+        for upstream in self._upstreams.values():
+            upstream.spans = spans
 
     def withdraw(self, plugin: str) -> None:
         """Remove all that a plugin has registered.
@@ -145,6 +193,7 @@ class Catalog:
 
     def hold(self, reason: str, plugin: str | None = None) -> None:
         """Sell no endpoint of a plugin, or none at all, until the next start; paid tasks run."""
+        self._held[plugin] = reason
         for known in (self._registered, self._configured):
             for slug, one in known.items():
                 if plugin in (None, one.upstream.plugin):
@@ -156,21 +205,22 @@ class Catalog:
 
         Unknown slugs are ignored: their plugin may be installed again.
         """
-        for slug in self._registered:
-            configured, change = self._configured[slug], changes.get(slug)
+        self._changes = changes
+        for slug, configured in self._configured.items():
+            change = changes.get(slug)
             changed = configured if change is None else self._apply_change(configured, change)
-            self._registered[slug] = changed
+            earlier = self._earlier.of(configured, change)
+            self._registered[slug] = attrs.evolve(changed, earlier=earlier) if earlier else changed
         self.changed_at = max((one.changed_at for one in changes.values()), default=None)
         self._cache.clear()
 
     def _apply_change(self, configured: Registered, change: EndpointChange) -> Registered:
-        endpoint, one = apply_change(configured.endpoint, change), configured.endpoint
+        endpoint = apply_change(configured.endpoint, change)
         return attrs.evolve(
             configured,
             endpoint=endpoint,
             is_cost_set=configured.is_cost_set or change.cost_micros is not None,
             change=change,
-            earlier=tuple((at_price(one, old), old.good_until) for old in change.earlier_prices),
             find_spare=functools.partial(self._find_spare, endpoint, change.fallback or ""),
         )
 
@@ -211,6 +261,11 @@ class Catalog:
                 known = ", ".join(sorted(self._registered)) or "none"
                 raise SettingsError(f"[endpoints.{slug}] names no endpoint. Known are: {known}.")
 
+    def lost_overrides(self) -> list[str]:
+        """Return the slugs of such tables whose endpoints a reload has removed."""
+        known = self._registered
+        return [slug for slug in self._overrides if slug in known and known[slug].is_removed]
+
     def __getitem__(self, slug: str) -> Registered:
         """Return an endpoint by slug; raises `NotFound`."""
         registered = self._registered.get(slug)
@@ -218,8 +273,16 @@ class Catalog:
             raise NotFound("No such endpoint. GET /.well-known/agent-manifest.json lists them.")
         return registered
 
+    def payable(self, slug: str) -> Registered:
+        """Return an endpoint that a payment may buy; raises `NotFound`.
+
+        A reload may have removed it since its quotes, which are honoured.
+        """
+        found = None if slug in self._switched_off else self._registered.get(slug)
+        return found if found is not None and found.is_payable(self._now()) else self[slug]
+
     def find(self, slug: str) -> Registered | None:
-        """Return an endpoint by slug even if it is off sale, or None if no plugin has it."""
+        """Return an endpoint by slug even if it is off sale or removed; None if it is unknown."""
         return self._registered.get(slug)
 
     def find_endpoint(self, slug: str) -> Endpoint | None:
@@ -256,13 +319,13 @@ class Catalog:
         return cast(_Cached, self._cache[name])
 
     def everything(self) -> list[Registered]:
-        """Return every registered endpoint, including those switched off."""
-        return list(self._registered.values())
+        """Return every endpoint, including those switched off, without those that are removed."""
+        return [one for one in self._registered.values() if not one.is_removed]
 
     def offered(self) -> list[Endpoint]:
         """Return every endpoint that is not switched off, including retired ones."""
         return [
-            one.endpoint for slug, one in self._registered.items() if slug not in self._switched_off
+            one.endpoint for one in self.everything() if one.endpoint.slug not in self._switched_off
         ]
 
     def upstreams(self) -> list[Upstream]:
@@ -298,6 +361,7 @@ class Catalog:
 
         Endpoints that lack its declaration stay off sale.
         """
+        self._unchecked[capability] = problem
         for known in (self._registered, self._configured):
             for slug, one in known.items():
                 if one.endpoint.declared is not None and one.endpoint.capability == capability:
@@ -326,6 +390,4 @@ class Catalog:
         if slug in self._switched_off:
             return False
         registered = self._registered.get(slug)
-        if registered is None or registered.endpoint.retires is None:
-            return True
-        return self._now() < registered.endpoint.retires_at
+        return registered is None or registered.is_offered(self._now())

@@ -4,6 +4,7 @@ They may import slow libraries, so nothing waits for them at the start: a sale w
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Iterator
 
 import attrs
@@ -49,22 +50,40 @@ class DeclaredFunctions:
     _lost_at: dict[str, float] = attrs.field(factory=dict, init=False)
     # How often in a row.
     _losses: dict[str, int] = attrs.field(factory=dict, init=False)
+    # Set when a reload may have named further capabilities.
+    _more: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     # One at a time, because each process takes memory.
     _turn: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
 
     async def begin(self) -> None:
         """Let paid tasks wait until the functions of their capabilities are loaded."""
-        found = self._capabilities
+        self.extend()
+
+    def extend(self) -> None:
+        """Let tasks wait for what endpoints name since a reload, too; `run` loads it."""
+        tried = self._loaded | self._broken
+        found = [one for one in self._capabilities if one.name not in tried]
         self.catalog.unproven |= {one.name for one in found if any(functions_of(one))}
+        self._more.set()
 
     async def run(self) -> None:
+        """Load all functions, also those that reloads add."""
+        while True:
+            self._more.clear()
+            await self._load_all()
+            await self._more.wait()
+
+    async def _load_all(self) -> None:
         """Load all functions; repeat for those that cannot be loaded."""
         pause_s = _UNKNOWN_S
         while waiting := [one for one in self._capabilities if one.name not in self._loaded]:
             for capability in waiting:
                 await self._find_unless_lost(capability)
             is_unknown = any(one.name in self.catalog.unproven for one in waiting)
-            await asyncio.sleep(pause_s if is_unknown else self._again_s)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause_s if is_unknown else self._again_s):
+                    await self._more.wait()
+            self._more.clear()
             pause_s = min(2 * pause_s, self._again_s)
 
     async def check_all(self) -> None:

@@ -28,7 +28,7 @@ async def probe_forever(
 
     `check_s` is the interval between checks for due circuits, `timeout_s` the timeout of one probe.
     """
-    await asyncio.gather(*(_probe_at_start(one, timeout_s) for one in catalog.enabled_upstreams()))
+    await asyncio.gather(*(probe_new(one, timeout_s) for one in catalog.enabled_upstreams()))
     while True:
         due = [upstream for upstream in catalog.enabled_upstreams() if upstream.circuit.is_due]
         models = [one for one in catalog.everything() if one.circuit.is_due]
@@ -73,7 +73,7 @@ async def probe_now(registered: Registered, *, timeout_s: float = TIMEOUT_S) -> 
     return problem
 
 
-async def _probe_at_start(upstream: Upstream, timeout_s: float) -> None:
+async def probe_new(upstream: Upstream, timeout_s: float = TIMEOUT_S) -> None:
     """Take a provider with a bad account off sale before a buyer pays for it."""
     if not isinstance(upstream.provider, Probing):
         return

@@ -10,7 +10,7 @@ from gateway.catalog.fallbacks import name_fallback
 from gateway.catalog.upstream import Upstream
 from gateway.contracts.store import EndpointChange
 from gateway.domain import PAGE, Endpoint, FileKind
-from gateway.errors import AccountProblem
+from gateway.errors import AccountProblem, SettingsError
 
 # How long a model that its vendor refused is off sale before one buyer's task tries it again.
 _MODEL_PAUSE_S = 6 * 3600.0
@@ -49,6 +49,10 @@ class Registered:
     # The endpoint at its recent prices, each with the time until which a 402 with that price is
     # honoured (Unix seconds).
     earlier: tuple[tuple[Endpoint, float], ...] = ()
+    # Whether a reload has removed it. It is not sold, and its paid tasks run until the next start.
+    is_removed: bool = False
+    # Until when payments still buy it after that (Unix seconds).
+    honoured_until: float = 0.0
     # Why its settings are not known, so that it must not be sold; empty: they are.
     held: str = ""
     # Why nothing checks its files and results here. It is not sold, and its paid tasks wait for a
@@ -56,6 +60,15 @@ class Registered:
     unchecked: str = ""
     # Returns its fallback unless that cannot make its orders, whatever the vendors do.
     find_spare: Callable[[], Spare | None] = attrs.field(default=lambda: None, eq=False, repr=False)
+
+    def is_offered(self, now: float) -> bool:
+        """Whether no reload has removed it, and its vendor still serves the model."""
+        return not self.is_removed and now < self.endpoint.retires_at
+
+    def is_payable(self, now: float) -> bool:
+        """Whether a payment may buy it: it is offered, or its quotes are still honoured."""
+        is_honoured = not self.is_removed or now < self.honoured_until
+        return is_honoured and now < self.endpoint.retires_at
 
     @property
     def is_paused(self) -> bool:
@@ -178,6 +191,27 @@ class Registered:
         """Note a success, or a proper refusal of one request."""
         self.upstream.circuit.succeeded()
         self.circuit.succeeded()
+
+
+def refuse_taken(taken: Registered | None, plugin: str, *, again: Endpoint | None = None) -> None:
+    """Raise `ValueError` for the slug of an endpoint that is registered already.
+
+    A reload registers a plugin's own endpoint `again`. It raises `SettingsError` for another
+    capability: earlier quotes and paid tasks would get something else.
+    """
+    if taken is None:
+        return
+    slug, before = taken.endpoint.slug, taken.endpoint.capability
+    if again is None or taken.upstream.plugin != plugin:
+        raise ValueError(
+            f"Slug {slug!r} is registered by {taken.upstream.plugin} and by "
+            f"{plugin}. Uninstall one of the two."
+        )
+    if again.capability != before:
+        raise SettingsError(
+            f"{slug} was {before} and would be {again.capability}, which its buyers have not "
+            "ordered. Give the new endpoint another name."
+        )
 
 
 def mark_undeclared(registered: Registered) -> Registered:

@@ -18,6 +18,10 @@ from gateway.version import VERSION
 # --help` lists the commands without importing them: most import web3 or rich.
 _COMMANDS = {
     "migrate": ("gateway.cli.migrate:migrate", "Migrate the database (`serve` does this too)."),
+    "reload": (
+        "gateway.cli.reload:reload",
+        "Read the files of endpoints again, without a restart.",
+    ),
     "serve": ("gateway.cli.serve:serve", "Run the gateway until SIGTERM."),
 }
 

@@ -9,6 +9,7 @@ import click
 from gateway.cli.terminal import one_sentence
 from gateway.concurrency.late_imports import hidden
 from gateway.telemetry.log_queue import queued_output
+from gateway.web.server.hangups import Hangups, held_hangups
 
 # The plugin's function that opens the settings of a rehearsal.
 _REHEARSAL = "gateway_demo.rehearsal:rehearse"
@@ -25,6 +26,11 @@ _REHEARSAL = "gateway_demo.rehearsal:rehearse"
 @one_sentence
 def serve(*, play: bool) -> None:
     """Run the gateway until SIGTERM. Settings come from gateway.toml and GATEWAY_* variables."""
+    with held_hangups() as hangups:
+        _serve(hangups, is_play=play)
+
+
+def _serve(hangups: Hangups, *, is_play: bool) -> None:
     # Garbage collection during imports costs 40 ms. The server enables it again.
     gc.disable()
     # Import here, while rich and pydantic are hidden from libraries that use them if installed:
@@ -35,6 +41,6 @@ def serve(*, play: bool) -> None:
         from gateway.settings import load_settings  # noqa: PLC0415
         from gateway.web.server.serve import serve as serve_until_stopped  # noqa: PLC0415
 
-        opened = resolve_name(_REHEARSAL)() if play else nullcontext(load_settings())
+        opened = resolve_name(_REHEARSAL)() if is_play else nullcontext(load_settings())
     with opened as settings:
-        serve_until_stopped(settings, create_app, print_addresses)
+        serve_until_stopped(settings, create_app, print_addresses, hangups)

@@ -70,8 +70,8 @@ class Mount:
     paths: Sequence[str] = attrs.field(converter=_to_tuple)
     # The function that returns the blueprint, such as `gateway_mcp.routes:make_blueprint`.
     blueprint: str
-    # The most bytes of a POST's body.
-    body_bytes: int = 64 * 1024
+    # The most bytes of a POST's body, or a function that returns them for each request.
+    body_bytes: int | Callable[[], int] = 64 * 1024
     # How many requests each client may send here, such as `60/60s`; empty for no limit.
     limit: str = ""
     # Whether web pages of any origin may send requests here (CORS).

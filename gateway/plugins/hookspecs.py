@@ -69,6 +69,19 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
 
 
 @hookspec
+def reload_endpoints(register: Callable[[Endpoint, Provider], None], settings: Settings) -> None:
+    """Offer the endpoints again, as they are declared now: `gateway reload` calls this.
+
+    Usually it is the same function: `reload_endpoints = register_endpoints`. The gateway calls it
+    in a thread while it sells. An endpoint that is not registered any more goes off sale, and its
+    paid tasks run; a 402 with an earlier price stays valid for its time. Return a provider that
+    equals (`==`) the earlier one if it works in the same way: the gateway keeps that one, with its
+    limits and its jobs. If the hook raises, or registers a mistake, all endpoints of the plugin
+    stay as they were. Settings are those of the start.
+    """
+
+
+@hookspec
 def register_authorization_verifier(
     register: Callable[[AuthorizationVerifier], None], context: PluginContext
 ) -> None:

@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import attrs
+import pluggy
 import structlog
 
 from gateway.catalog.catalog import Catalog
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
 GROUP = "gateway"
 BUNDLED_SOURCE = "bundled"
 GIVEN_SOURCE = "given to create_app"
+_OURS = (BUNDLED_SOURCE, GIVEN_SOURCE)
 _MAX_PROBLEM_CHARS = 300
 _Transfers = list[tuple[LoadedPlugin, TransferVerifier]]
 _log = structlog.get_logger()
@@ -150,7 +152,7 @@ class PluginManager:
         current hook are. Raises `SettingsError` if its settler is in use.
         """
         plugin = self._plugins[name]
-        if plugin.source in (BUNDLED_SOURCE, GIVEN_SOURCE):
+        if plugin.source in _OURS:
             raise error
         if not sells_on:
             self._take_back(name)
@@ -175,6 +177,12 @@ class PluginManager:
     def _is_left_out(self, plugin: LoadedPlugin) -> bool:
         return not self._manager.has_plugin(plugin.name)
 
+    def implementations(self, hook: str) -> list[pluggy.HookImpl]:
+        """Return the implementations of a hook. Pluggy's order would follow the plugins' wishes."""
+        order = list(self._plugins)
+        found = getattr(self._manager.hook, hook).get_hookimpls()
+        return sorted(found, key=lambda one: order.index(one.plugin_name))
+
     def _call_hook(
         self, hook: str, offer: Offer, **arguments: Any
     ) -> Iterator[tuple[LoadedPlugin, dict[str, Any]]]:
@@ -185,10 +193,7 @@ class PluginManager:
         """
         context = arguments.get("context")
         settings = context.settings if context is not None else arguments.get("settings")
-        # Pluggy's own order differs if a plugin asks to be called first or last.
-        order = list(self._plugins)
-        implementations = getattr(self._manager.hook, hook).get_hookimpls()
-        for implementation in sorted(implementations, key=lambda one: order.index(one.plugin_name)):
+        for implementation in self.implementations(hook):
             name, offers = implementation.plugin_name, Offers(offer)
             given = {"register": offers.register, **arguments}
             try:
@@ -233,7 +238,7 @@ class PluginManager:
 
     def _is_operators_mistake(self, name: str, settings: Settings | None) -> bool:
         """Whether a plugin's `SettingsError` is about a value that the operator has set."""
-        if settings is None or self._plugins[name].source in (BUNDLED_SOURCE, GIVEN_SOURCE):
+        if settings is None or self._plugins[name].source in _OURS:
             return True
         mine = self._sections_of(name)
         return any(settings.plugin_values.keys() & section.fields.keys() for section in mine)
@@ -322,8 +327,7 @@ class PluginManager:
         hook = "register_authorization_verifier"
         signed = list(self._take_once(hook, signed_offer, claims_of_way, taken, context=context))
         hook = "register_payment_method"
-        found = self._take_once(hook, method_offer, claims_of_way, taken, context=context)
-        offered = list(found)
+        offered = list(self._take_once(hook, method_offer, claims_of_way, taken, context=context))
         self._transfers = self._call_for_transfers(context)
         # A later hook may have left out a plugin of an earlier one.
         methods = [method for plugin, method in offered if not self._is_left_out(plugin)]
@@ -360,11 +364,7 @@ class PluginManager:
             settings=gateway.settings,
         )
         return [
-            attrs.evolve(
-                part,
-                plugin=plugin.name,
-                is_optional=plugin.source not in (BUNDLED_SOURCE, GIVEN_SOURCE),
-            )
+            attrs.evolve(part, plugin=plugin.name, is_optional=plugin.source not in _OURS)
             for plugin, part in found
         ]
 

@@ -37,6 +37,7 @@ def core_parts(gateway: Gateway) -> list[Part]:
         gateway.events.make_part(),
         # Also before the first sale, so that a paused endpoint stays paused after a restart.
         Part(name="endpoint-changes", start=poll, work=poll, every_s=gateway.timing.changes_s),
+        Part(name="reloads", conditions=gateway.reloads.find_conditions),
         Part(name="functions", start=gateway.functions.begin, run=gateway.functions.run),
         Part(name="wallet", run=gateway.wallet.check_until_known),
         Part(

@@ -6,8 +6,10 @@ from typing import Any, TypeVar, cast
 import attrs
 
 from gateway.catalog.catalog import Catalog
+from gateway.catalog.earlier import honours
 from gateway.catalog.functions import DeclaredFunctions
 from gateway.catalog.live_changes import LiveChanges
+from gateway.catalog.reloads import Reloads
 from gateway.catalog.watchdog import Watchdog
 from gateway.concurrency.fence import Fence
 from gateway.concurrency.shared_answers import SharedAnswer
@@ -85,6 +87,8 @@ class Gateway:
     # The plugins' settings, and a trial of others that raises `SettingsError`.
     sections: Sequence[SectionOffer] = ()
     try_settings: Callable[[Settings], Awaitable[None]]
+    # Plugins' endpoints, offered again while the gateway runs.
+    reloads: Reloads
     # None until the server starts.
     watchdog: Watchdog | None = None
     # Unix seconds.
@@ -106,6 +110,7 @@ class Gateway:
         self.streams = LongPolls(_MAX_STREAMS, _MAX_STREAMS_PER_ADDRESS)
         self.long_texts = LongTexts(self.store)
         self.functions = DeclaredFunctions(self.catalog, self.workers.wake)
+        self.reloads.on_replaced = self.functions.extend
         self.changes = LiveChanges(self.catalog, self.store, now)
         self.started_at = now()
         self.requests = Requests(now)
@@ -187,12 +192,14 @@ class Gateway:
 
         Without a request, it is the endpoint's base price. `body_digest` is that of the request.
         """
-        settings, registered = self.settings, self.catalog[endpoint.slug]
+        settings, registered = self.settings, self.catalog.payable(endpoint.slug)
         earlier_units: tuple[int, ...] = ()
         if request is not None and registered.earlier:
             now = self.now()
             earlier_units = tuple(
-                one.price_of(request) for one, until in registered.earlier if now < until
+                one.price_of(request)
+                for one, until in registered.earlier
+                if now < until and honours(one, endpoint, request)
             )
         # While draining, prices are still quoted. A purchase is then refused with a Retry-After, so
         # clients retry; without a quote they would give up.

@@ -59,7 +59,8 @@ class Readiness:
         that one may make it. While the gateway drains, this is its subclass `Restarting`.
         """
         self.read_disk(is_fresh=True)
-        if problem := self.find_problem(slug) or _find_problem_of_maker(self.catalog[slug], maker):
+        registered = self.catalog.payable(slug)
+        if problem := self.find_problem(slug) or _find_problem_of_maker(registered, maker):
             raise problem
 
     def check_maker(self, slug: str, maker: str) -> None:
@@ -82,7 +83,7 @@ class Readiness:
         return None if slug is None else self._find_problem_of(slug)
 
     def _find_problem_of(self, slug: str) -> ExecutionError | None:
-        registered = self.catalog[slug]
+        registered = self.catalog.payable(slug)
         if registered.unchecked:
             return ExecutionError("This endpoint's results cannot be checked. Try again later.")
         if registered.held:

@@ -22,7 +22,7 @@ _OTHERS = 0o077
 # Prefix of all databases and their side files (-wal, -shm), including those that a restore put
 # aside.
 _DATABASES = "gateway.db"
-_LOCK = "gateway.lock"
+LOCK = "gateway.lock"
 # Seconds to wait for the lock.
 _LOCK_PATIENCE_S = 1.0
 _OUTPUTS = "outputs"
@@ -139,7 +139,7 @@ def _give_one(name: str, folder: int, user: int, group: int) -> None:
 def _our_names(folder: Path | int) -> list[str]:
     with os.scandir(folder) as entries:
         names = [entry.name for entry in entries]
-    return [n for n in names if n in (_LOCK, _OUTPUTS) or n.startswith(_DATABASES)]
+    return [n for n in names if n in (LOCK, _OUTPUTS) or n.startswith(_DATABASES)]
 
 
 def _walk(folder: Path) -> Iterator[Path]:
@@ -200,7 +200,8 @@ def lock_data(settings: Settings) -> TextIO:
     """
     try:
         settings.data_dir.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
-        lock = open(settings.data_dir / _LOCK, "w", opener=private_opener)  # noqa: SIM115 - Path.open takes no opener; the caller closes it
+        # Not "w": the running gateway's note is kept unless this takes the lock.
+        lock = open(settings.data_dir / LOCK, "a", opener=private_opener)  # noqa: SIM115 - Path.open takes no opener; the caller closes it
     except OSError as error:
         raise full_disk(settings.data_dir, error) or SettingsError(
             f"Cannot write to the folder {settings.data_dir} ({error.strerror}). "
@@ -212,6 +213,8 @@ def lock_data(settings: Settings) -> TextIO:
             f"Another gateway uses {settings.data_dir}. Stop it, or set another folder for this "
             "one: GATEWAY_DATA_DIR=/data2"
         )
+    # The note of a process that has ended.
+    lock.truncate(0)
     return lock
 
 

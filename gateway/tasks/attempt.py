@@ -6,6 +6,7 @@ import contextlib
 import attrs
 import structlog
 
+from gateway.catalog.earlier import offers_choices
 from gateway.catalog.notes import begin_notes, recorded
 from gateway.catalog.registered import Registered
 from gateway.contracts import Lease
@@ -207,6 +208,10 @@ class Attempt:
             await outcome.fail(
                 FailureReason.PROVIDER_ERROR, "The endpoint is not on sale any more."
             )
+        elif lease.handle is None and not offers_choices(registered.endpoint, lease.request):
+            await outcome.fail(
+                FailureReason.PROVIDER_ERROR, "The endpoint has changed, and no longer makes this."
+            )
         elif not is_submitted and registered.wait_s > 0:
             await outcome.wait_for_provider(registered)
         else:
@@ -216,17 +221,17 @@ class Attempt:
     def _find_registered(self) -> Registered | None:
         """Return the endpoint that was bought, or None if it is not on sale.
 
-        A job that has begun is finished even if the operator has disabled the endpoint, but not if
-        nothing here checks its result.
+        A job that has begun is finished even if the operator has disabled the endpoint, and every
+        task of an endpoint that a reload has removed, but not if nothing here checks its result.
         """
         catalog, slug = self.resources.catalog, self.lease.slug
         if slug not in catalog.runnable_slugs():
             return None
         with contextlib.suppress(NotFound):
             return catalog[slug]
-        if self.lease.handle is None:
-            return None
-        return next((one for one in catalog.everything() if one.endpoint.slug == slug), None)
+        found = catalog.find(slug)
+        has_begun = self.lease.handle is not None
+        return found if found is not None and (has_begun or found.is_removed) else None
 
     async def _generate(self, registered: Registered, outcome: Outcome) -> None:
         upstream = registered.upstream

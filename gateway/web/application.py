@@ -64,7 +64,9 @@ def _make_mounted(app: Quart, settings: Settings, memory: BodyMemory, mount: Mou
     blueprint = getattr(import_in_turn(module), function)()
 
     def limit_of(method: str, path: str) -> int:  # noqa: ARG001 - as the core's
-        return mount.body_bytes if method == "POST" else SMALL_BODY_BYTES
+        if method != "POST":
+            return SMALL_BODY_BYTES
+        return mount.body_bytes() if callable(mount.body_bytes) else mount.body_bytes
 
     mounted = _make_app(_request_class(settings, memory, limit_of))
     mounted.config, mounted.extensions = app.config, app.extensions

@@ -11,6 +11,7 @@ from typing import TypeVar
 import attrs
 import structlog
 
+from gateway.catalog.earlier import offers_choices
 from gateway.catalog.fallbacks import fill_defaults
 from gateway.catalog.registered import Registered
 from gateway.concurrency.awaiting import EagerStart
@@ -136,8 +137,9 @@ async def check_request(
     order = _Order(bought=registered, maker=maker or registered)
     if order.reads_files or order.maker.upstream.validating:
         generation = await _check_by_provider(gateway, generation, order, address)
-    now = gateway.catalog[endpoint.slug]
-    if (now.fallback or now).endpoint.slug != order.maker.endpoint.slug:
+    now = gateway.catalog.payable(endpoint.slug)
+    is_same_maker = (now.fallback or now).upstream is order.maker.upstream
+    if not is_same_maker or not offers_choices(now.endpoint, generation):
         # The provider that makes it now has not checked the request.
         raise ExecutionError("This endpoint's provider has just changed. Try again.")
     if body.callback_url is None:

@@ -35,7 +35,13 @@ def register_parts(register: Callable[[Part], None], gateway: Gateway) -> None:
     settings = gateway.settings.section("", McpSettings)
     gateway.keep(settings)
     gateway.limits.add("mcp", settings.limit_mcp)
-    takes_files = any(one.endpoint.takes_file for one in gateway.catalog.everything())
+    catalog = gateway.catalog
+
+    def most_bytes() -> int:
+        # A reload may add the first endpoint that takes files.
+        takes_files = any(one.endpoint.takes_file for one in catalog.everything())
+        return FILE_MESSAGE_BYTES if takes_files else MESSAGE_BYTES
+
     register(
         Part(
             name="mcp",
@@ -44,7 +50,7 @@ def register_parts(register: Callable[[Part], None], gateway: Gateway) -> None:
                 Mount(
                     paths=[MCP_RULE, f"{MCP_RULE}/"],
                     blueprint="gateway_mcp.routes:make_blueprint",
-                    body_bytes=FILE_MESSAGE_BYTES if takes_files else MESSAGE_BYTES,
+                    body_bytes=lambda: catalog.cached("mcp-bytes", most_bytes),
                     is_public=True,
                 )
             ],

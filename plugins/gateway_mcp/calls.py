@@ -148,7 +148,7 @@ async def _sell_paid(gateway: Gateway, slug: str, call: ToolCall, header: str) -
     async def buy() -> Accepted:
         nonlocal quote
         # Raises if the endpoint is switched off or retired.
-        on_sale = gateway.catalog[slug]
+        on_sale = gateway.catalog.payable(slug)
         check_size(body, size_bytes, on_sale.endpoint)
         request = await check_request(gateway, body, on_sale, call.incoming.address)
         quote = gateway.quote(on_sale.endpoint, request)
@@ -159,6 +159,8 @@ async def _sell_paid(gateway: Gateway, slug: str, call: ToolCall, header: str) -
         find = functools.partial(payments.find_x402, sent, header)
         accepted = await payments.find_or_buy(find, buy)
     except PaymentRequired as refusal:
+        # Raises for one that is removed: it is not offered again.
+        gateway.catalog[slug]
         return _ask(gateway, call, quote, refusal.reason, refusal.details)
     return await _show_purchase(gateway, accepted, call)
 
@@ -270,7 +272,7 @@ async def _fetch_paid(
         return asked.body
     paid_slug = await gateway.payments.find_slug(gateway.settings.chain, header)
     if paid_slug is None:
-        bodies.request_without_file(asked.body, gateway.catalog[slug].endpoint)
+        bodies.request_without_file(asked.body, gateway.catalog.payable(slug).endpoint)
     try:
         return await _fetch(gateway, asked, incoming)
     except GatewayError as refusal:

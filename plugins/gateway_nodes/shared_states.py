@@ -177,10 +177,16 @@ class SharedProviders:
             if names[name] > 1:
                 # Same plugin and name: numbered in the order of registration.
                 name = f"{name}:{names[name]}"
-            if name not in self._subjects:
-                self._subjects[name] = _Subject(name, upstream.circuit, upstream)
+            self._keep(_Subject(name, upstream.circuit, upstream))
         for one in self._catalog.everything():
-            name = f"endpoint:{one.endpoint.slug}"
-            if name not in self._subjects:
-                self._subjects[name] = _Subject(name, one.circuit)
+            self._keep(_Subject(f"endpoint:{one.endpoint.slug}", one.circuit))
         return self._subjects
+
+    def _keep(self, subject: _Subject) -> None:
+        """Keep a subject with its last known state; a reload may replace its circuit."""
+        known = self._subjects.get(subject.name)
+        if known is not None:
+            # What was known of the earlier circuit is no news, and the new one is on sale.
+            known.circuit, known.upstream = subject.circuit, subject.upstream
+        else:
+            self._subjects[subject.name] = subject

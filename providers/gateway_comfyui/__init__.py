@@ -37,6 +37,10 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
         register(endpoint, provider)
 
 
+# For `gateway reload`.
+reload_endpoints = register_endpoints
+
+
 @hookimpl
 def register_parts(register: Callable[[Part], None], gateway: Gateway) -> None:
     """Show the machines on the operator's pages."""

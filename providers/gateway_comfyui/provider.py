@@ -71,27 +71,30 @@ _OFF = "The operator's machine cannot make this now. Nothing was charged."
 
 @attrs.define
 class ComfyUI:
-    """Runs the workflows of a folder on the operator's machines."""
+    """Runs the workflows of a folder on the operator's machines.
 
-    fleet: Fleet = attrs.field(repr=False)
+    Two with equal workflows are equal: a reload then keeps the first one.
+    """
+
+    fleet: Fleet = attrs.field(eq=False, repr=False)
     folder: Path | None = None
     traits: Traits = attrs.field(factory=Traits, kw_only=True)
     name: str = NAME
     workflows: dict[str, Workflow] = attrs.field(factory=dict, repr=False)
-    report: Report = attrs.field(factory=Report, init=False, repr=False)
-    _inspected_at: float = attrs.field(default=float("-inf"), init=False)
-    _asked_at: float = attrs.field(default=float("-inf"), init=False)
-    _answers: bool = attrs.field(default=False, init=False)
-    _asking: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False, repr=False)
-    _choosing: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False, repr=False)
+    report: Report = attrs.field(factory=Report, init=False, eq=False, repr=False)
+    _inspected_at: float = attrs.field(default=float("-inf"), init=False, eq=False)
+    _asked_at: float = attrs.field(default=float("-inf"), init=False, eq=False)
+    _answers: bool = attrs.field(default=False, init=False, eq=False)
+    _asking: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False, eq=False, repr=False)
+    _choosing: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False, eq=False, repr=False)
     # Seconds of recent runs by slug, and when a running job was first seen, by its id.
-    _runs: dict[str, deque[float]] = attrs.field(factory=dict, init=False, repr=False)
-    _running: dict[str, float] = attrs.field(factory=dict, init=False, repr=False)
+    _runs: dict[str, deque[float]] = attrs.field(factory=dict, init=False, eq=False, repr=False)
+    _running: dict[str, float] = attrs.field(factory=dict, init=False, eq=False, repr=False)
     # When the machine of a job first did not answer, by the job's id.
-    _silent: dict[str, float] = attrs.field(factory=dict, init=False, repr=False)
+    _silent: dict[str, float] = attrs.field(factory=dict, init=False, eq=False, repr=False)
     # Jobs whose files were fetched. If the gateway refused those, another try makes new ones.
     _fetched: deque[str] = attrs.field(
-        factory=lambda: deque(maxlen=_FETCHED), init=False, repr=False
+        factory=lambda: deque(maxlen=_FETCHED), init=False, eq=False, repr=False
     )
 
     def read_folder(self) -> list[Endpoint]:

@@ -1,6 +1,7 @@
 """A workflow on sale: its endpoint, and its graph filled in for one buyer."""
 
 import copy
+import json
 import secrets
 from collections.abc import Mapping
 from typing import Any
@@ -88,7 +89,8 @@ class Workflow:
     description: str
     capability: str
     price: str
-    graph: Graph = attrs.field(repr=False)
+    # As JSON, 1 and true differ.
+    graph: Graph = attrs.field(eq=json.dumps, repr=False)
     # The places of each name in `PLACES`. A model with a refiner has two prompts.
     inputs: Mapping[str, tuple[Place, ...]]
     # The node whose files are sold.

@@ -76,7 +76,7 @@ async def _answer_paid(gateway: Gateway, asked: Asked, way: WayToPay, payment: s
 
     async def buy() -> Accepted:
         nonlocal quote
-        registered = gateway.catalog[slug]
+        registered = gateway.catalog.payable(slug)
         check_size(body, size_bytes, registered.endpoint)
         generation = await check_request(gateway, body, registered, asked.address)
         quote = gateway.quote(registered.endpoint, generation, body_digest=digest)
@@ -86,7 +86,9 @@ async def _answer_paid(gateway: Gateway, asked: Asked, way: WayToPay, payment: s
     try:
         accepted = await gateway.payments.find_or_buy(find, buy)
     except PaymentRequired as refusal:
-        quote = quote or gateway.quote(gateway.catalog[slug].endpoint)
+        # Raises `NotFound` for one that is removed: a 402 would offer it again.
+        on_sale = gateway.catalog[slug]
+        quote = quote or gateway.quote(on_sale.endpoint)
         refused = make_challenge(gateway, quote, refusal.reason, _read_version(asked), way)
         more = _describe_refusal(gateway, refusal, way)
         return _answer_challenge(attrs.evolve(refused, body={**refused.body, **more}))
@@ -230,7 +232,7 @@ async def answer_direct(gateway: Gateway, asked: Asked) -> Answer:
 
     async def buy() -> Accepted:
         _check_has_signature(gateway, body)
-        registered = gateway.catalog[body.slug]
+        registered = gateway.catalog.payable(body.slug)
         generation = await check_request(gateway, body, registered, asked.address)
         quote = gateway.quote(registered.endpoint, generation)
         proof = await _read_payer_proof(gateway, body, quote)

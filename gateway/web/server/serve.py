@@ -6,6 +6,7 @@ import gc
 import signal
 import socket
 from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
 from typing import Any, cast
 
 import structlog
@@ -22,11 +23,13 @@ from gateway.settings import Settings, check_database, check_openers
 from gateway.settings.page_values import make_readable
 from gateway.store.data_folder import enter_data, lock_data
 from gateway.store.page_settings import warn_of_unread, with_page_settings
+from gateway.store.running_process import RunningProcess
 from gateway.telemetry.logs import configure_logs, redacted_output
 from gateway.telemetry.redaction import Redactor, secrets_of
 from gateway.web.front.current import EXTENSION
 from gateway.web.server import hypercorn_server
 from gateway.web.server.connection_limits import BACKLOG, IDLE_S
+from gateway.web.server.hangups import Hangups
 from gateway.web.server.open_connections import raise_descriptor_limit
 
 _log = structlog.get_logger()
@@ -41,7 +44,8 @@ _LAST_TASKS_S = 2.0
 def serve(
     settings: Settings,
     create_app: Callable[..., Quart],
-    on_started: Callable[[Gateway], None] = lambda _: None,
+    on_started: Callable[[Gateway], None],
+    hangups: Hangups,
 ) -> None:
     """Serve until SIGTERM or SIGINT, and call `on_started` once all parts have started.
 
@@ -59,14 +63,13 @@ def serve(
     hide_memory()
     raise_descriptor_limit()
     prepare_database(settings)
-    # The variable holds the lock.
-    lock = lock_data(settings)  # noqa: F841
+    process = RunningProcess(lock_data(settings))
     listener = listen(settings.bind)
     with redacted_output(redactor):
         app = _create(create_app, with_page_settings(settings), redactor)
         # `_serve` raises startup errors, and the error handlers log all others.
         app.logger.disabled = True
-        _run_to_end(_serve(run, app, listener, on_started))
+        _run_to_end(_serve(run, app, listener, on_started, process, hangups))
     # The process ended because of its database, so it must be restarted.
     gateway: Gateway | None = app.extensions.get(EXTENSION)
     if gateway is not None and gateway.store.fitness.problem:
@@ -160,13 +163,29 @@ async def _end_tasks() -> bool:
 
 
 async def _serve(
-    run: Run, app: Quart, listener: socket.socket, on_started: Callable[[Gateway], None]
+    run: Run,
+    app: Quart,
+    listener: socket.socket,
+    on_started: Callable[[Gateway], None],
+    process: RunningProcess,
+    hangups: Hangups,
 ) -> None:
-    asked, stop = asyncio.Event(), asyncio.Event()
+    asked, stop, reloading = asyncio.Event(), asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, _stop_selling, app, asked)
+
+    def on_hangup() -> None:
+        if hangups.end_the_gateway:
+            _stop_selling(app, asked)
+        else:
+            reloading.set()
+
+    loop.add_signal_handler(signal.SIGHUP, on_hangup)
+    if hangups.is_held:
+        on_hangup()
     tasks = [
+        asyncio.create_task(_reload_when_asked(app, reloading, process), name="reload"),
         asyncio.create_task(_start_garbage_collection(app), name="collect"),
         asyncio.create_task(_drain_then_stop(app, asked, stop), name="stop"),
         asyncio.create_task(_stop_if_unfit(app, asked), name="fitness"),
@@ -230,6 +249,26 @@ def _stop_selling(app: Quart, asked: asyncio.Event) -> None:
     if gateway is not None:
         gateway.lifecycle.stop_selling()
     asked.set()
+
+
+async def _reload_when_asked(app: Quart, reloading: asyncio.Event, process: RunningProcess) -> None:
+    """Reload the plugins' endpoints at each SIGHUP, and note how it went."""
+    gateway = await _started(app)
+    await gateway.lifecycle.started.wait()
+    _note(process.note_start)
+    while True:
+        await reloading.wait()
+        reloading.clear()
+        _note(process.note_begin)
+        done = await gateway.reloads.run()
+        _note(partial(process.note_reload, done.sentences, is_whole=done.is_whole))
+
+
+def _note(write: Callable[[], None]) -> None:
+    try:
+        write()
+    except OSError as error:
+        _log.exception("catalog.reload_not_noted", error=type(error).__name__)
 
 
 async def _drain_then_stop(app: Quart, asked: asyncio.Event, stop: asyncio.Event) -> None:

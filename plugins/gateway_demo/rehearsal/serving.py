@@ -10,6 +10,7 @@ from gateway.app import create_app
 from gateway.cli.addresses import print_addresses
 from gateway.cli.terminal import one_sentence
 from gateway.telemetry.log_queue import queued_output
+from gateway.web.server.hangups import held_hangups
 from gateway.web.server.serve import serve
 from gateway_demo.rehearsal.stage import Stage
 
@@ -19,7 +20,8 @@ from gateway_demo.rehearsal.stage import Stage
 def main() -> None:
     """Serve until SIGTERM."""
     stage = Stage.from_json(Path(sys.argv[1]).read_text())
-    serve(stage.load_settings(), create_app, print_addresses)
+    with held_hangups() as hangups:
+        serve(stage.load_settings(), create_app, print_addresses, hangups)
 
 
 if __name__ == "__main__":

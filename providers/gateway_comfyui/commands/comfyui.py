@@ -87,7 +87,7 @@ async def add(*, source: Path | None, last: bool, name: str, price: str, **optio
     _finish(offer, found, trial, options["hour"])
     if not section.workflows:
         click.echo(f"Set GATEWAY_COMFYUI_WORKFLOWS={folder} to put it on sale.")
-    click.echo("Restart the gateway to put it on sale.")
+    click.echo("Put it on sale by gateway reload.")
 
 
 @comfyui.command("list")
@@ -115,13 +115,13 @@ async def check(*, names: tuple[str, ...]) -> None:
 async def remove(*, name: str) -> None:
     """Delete NAME.toml and NAME.json from the folder.
 
-    Its paid tasks are not finished after the next start: they wait for hours for the workflow,
-    then refunds are due. So pause it first, and remove it when its tasks are done.
+    `gateway reload` then takes it off sale and finishes its paid tasks. After a restart they wait
+    for hours for the workflow, then refunds are due.
     """
     path = _known(_folder(), name)
     path.unlink()
     path.with_suffix(".json").unlink(missing_ok=True)
-    click.echo(f"Removed {path}. Restart the gateway to take it off sale.")
+    click.echo(f"Removed {path}. Take it off sale by gateway reload.")
 
 
 @attrs.frozen

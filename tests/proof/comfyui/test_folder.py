@@ -4,9 +4,11 @@ import json
 
 import pytest
 
+import gateway_comfyui
 from gateway import GenerationRequest, SettingsError
 from gateway_comfyui.folder import read_folder
 from gateway_comfyui.graphs import read_graph_file
+from gateway_comfyui.settings import ComfyUISettings
 from gateway_testing.fakes.api import PNG
 from tests.proof.comfyui import graphs
 from tests.proof.comfyui.server import with_graph
@@ -145,3 +147,17 @@ def test_a_resolution_promises_almost_the_pixels_that_are_ordered(folder):
     least = workflow.endpoint().least_pixels
     assert 0.8 * 256**2 < least["1K"] < 256**2
     assert 0.8 * 512**2 < least["2K"] < 512**2
+
+
+def test_a_reload_keeps_the_provider_until_a_workflow_changes(folder):
+    def offered():
+        provider = gateway_comfyui.make_provider(ComfyUISettings(workflows=str(folder)))
+        assert provider.read_folder()
+        return provider
+
+    assert gateway_comfyui.reload_endpoints is gateway_comfyui.register_endpoints
+    first = offered()
+    assert offered() == first
+    path = folder / "picture.json"
+    path.write_text(path.read_text().replace("1", "2"))
+    assert offered() != first

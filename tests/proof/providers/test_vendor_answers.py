@@ -39,7 +39,7 @@ RETURNED = (Result, Pending, Handle)
 # These use no vendor.
 EMBEDDED = {"gateway_documents", "gateway_pictures", "gateway_sandbox_image", "gateway_speech"}
 # The answers of ComfyUI are in tests/proof/comfyui.
-OTHERS = {"gateway_media", "gateway_comfyui"}
+OTHERS = {"gateway_comfyui", "gateway_http", "gateway_media"}
 
 
 def _cases():

@@ -129,6 +129,10 @@ LINES = {
         "examples sandbox-image --remove",
     ],
     "hash-password": ["hash-password --password x"],
+    "http": [
+        "http check speech",
+        ("http check speech", {"GATEWAY_HTTP_ENDPOINTS": "missing"}),
+    ],
     "mcp-config": [
         "mcp-config",
         (
@@ -200,6 +204,7 @@ LINES = {
         "refunds approve task-1",
         "refunds list --wide",
     ],
+    "reload": ["reload", ("reload", {"GATEWAY_DATA_DIR": "elsewhere"})],
     "restore": ["restore latest", "restore missing.db", "backup copy.db", "restore copy.db"],
     "serve": [],
     "tasks": ["tasks", "tasks --json", "tasks --status lost", "tasks --limit 0", "...", "tasks"],

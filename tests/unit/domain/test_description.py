@@ -83,6 +83,8 @@ def test_every_bundled_provider_has_an_endpoint_here():
         "gateway_speech",
         # It sells the workflows of an operator's folder.
         "gateway_comfyui",
+        # It sells the APIs of an operator's files.
+        "gateway_http",
         *OPTIONAL_PARTS,
     }
     assert selling == set(BUNDLED) - sell_nothing

@@ -15,6 +15,7 @@ CHOOSING = attrs.evolve(
     resolution=Choice(values=("1K", "4K"), default="1K"),
     output_format=Choice(values=("png", "webp"), default="png"),
     least_pixels={"1K": 1},
+    file_extensions=(".png",),
 )
 PLAIN = GenerationRequest(prompt="a boat", aspect_ratio="1:1", resolution="1K", output_format="png")
 CHOSEN = {

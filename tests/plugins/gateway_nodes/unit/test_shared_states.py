@@ -133,6 +133,28 @@ async def test_a_model_that_is_gone_is_gone_everywhere_and_its_vendor_is_not(nod
     assert not other.circuit.is_open
 
 
+async def test_a_provider_that_a_reload_replaces_is_shared_too(nodes):
+    one, other = nodes
+    await looked(one, other)
+    for node in nodes:
+        node.catalog.replace("test", [(PAPER, PlainApi())])
+    one.circuit.trip("402: top up", pause_s=900, is_account=True)
+    await looked(one, other)
+    assert other.slugs == []
+    assert other.circuit.problem == "402: top up"
+
+
+async def test_a_corrected_file_is_not_taken_off_sale_by_what_was_before(nodes):
+    one, other = nodes
+    one.circuit.trip("400: wrong request", pause_s=900, is_account=True)
+    await looked(one, other)
+    for node in nodes:
+        node.catalog.replace("test", [(PAPER, PlainApi())])
+    for _ in range(2):
+        await looked(one, other)
+        assert (one.slugs, other.slugs) == (["paper"], ["paper"])
+
+
 async def test_whoever_finds_that_it_works_again_puts_it_back_for_all(nodes):
     one, other = nodes
     one.circuit.trip("402: top up", is_account=True)
