@@ -20,11 +20,12 @@ def replace_unlike(image: Image.Image, large: Image.Image) -> None:
     factor = large.width // image.width
     unlike = _find_unlike(image, large.reduce(factor))
     for top in range(0, image.height, _ROWS):
-        box = (0, top, image.width, min(top + _ROWS, image.height))
-        size = (large.width, (box[3] - top) * factor)
-        cells = tuple(side / _CELL for side in box)
+        bottom = min(top + _ROWS, image.height)
+        size = (large.width, (bottom - top) * factor)
+        cells = (0, top / _CELL, image.width / _CELL, bottom / _CELL)
         mask = unlike.resize(size, Image.Resampling.BILINEAR, box=cells)
         if mask.getbbox():
+            box = (0, top, image.width, bottom)
             part = image.resize(size, Image.Resampling.LANCZOS, box=box)
             large.paste(part, (0, top * factor), mask)
 
@@ -49,13 +50,10 @@ def without_transparency(image: Image.Image) -> Image.Image:
     known.putalpha(seen)
     # The mean of visible pixels alone; a pixel of it is transparent if all four are.
     half = without_transparency(known.reduce(2))
-    filled = half.resize(image.size, Image.Resampling.BILINEAR, box=_halved(image.size))
+    box = (0, 0, image.width / 2, image.height / 2)
+    filled = half.resize(image.size, Image.Resampling.BILINEAR, box=box)
     filled.paste(image.convert("RGB"), mask=seen)
     return filled
-
-
-def _halved(size: tuple[int, int]) -> tuple[float, float, float, float]:
-    return 0, 0, size[0] / 2, size[1] / 2
 
 
 def _full(level: int) -> int:
