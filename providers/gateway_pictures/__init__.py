@@ -50,7 +50,8 @@ ENLARGE = Endpoint(
     title="Image upscaling",
     description=(
         "Makes a picture exactly 2 or 4 times as wide and high, up to 25 megapixels, with sharp "
-        "edges and fine texture. Keeps transparency. Keeps damage too: for a picture with JPEG "
+        "edges and fine texture. Made for photographs: text, logos and codes are enlarged without "
+        "new detail. Keeps transparency, but in jpg. Keeps damage too: for a picture with JPEG "
         "blocks, buy image-repair."
     ),
     model="span-48",

@@ -27,6 +27,8 @@ _MAX_PIXELS = 25_000_000
 # The format's own limit of a side, and the pixels that its encoder can hold on a small machine.
 _WEBP_SIDE, _WEBP_PIXELS = 16_383, 9_000_000
 _JPEG_SIDE = 65_500
+# Further orders wait as tasks, because the wait for a process would count as time of the order.
+_TRAITS = Traits(idempotent_submit=True, max_concurrency=sandboxes.CHILDREN)
 _SENTENCES = {
     "out of time": "The picture takes too much time: send a smaller one.",
     "out of memory": "The picture takes too much memory: send a smaller one, or order png.",
@@ -65,7 +67,7 @@ class Guard:
 class Cutter:
     """Cuts the subject out of the buyer's picture."""
 
-    traits: ClassVar[Traits] = Traits(idempotent_submit=True)
+    traits: ClassVar[Traits] = _TRAITS
     name: str = "pictures"
     guard: Guard = attrs.field(factory=Guard)
     _chosen: sandboxes.Chosen = attrs.field(factory=sandboxes.cutter)
@@ -105,7 +107,7 @@ class Cutter:
 class Enlarger:
     """Enlarges or repairs the buyer's picture."""
 
-    traits: ClassVar[Traits] = Traits(idempotent_submit=True)
+    traits: ClassVar[Traits] = _TRAITS
     name: str = "pictures"
     guard: Guard = attrs.field(factory=Guard)
     _sandbox: Sandbox = attrs.field(factory=sandboxes.enlarger)

@@ -13,6 +13,8 @@ _CHILD = "gateway_pictures.child"
 _SMALL_BYTES = 600_000_000
 # ISNet takes 0.5 GB in its warmed process, and 0.9 GB of address space.
 _LARGE_BYTES = 1_100_000_000
+# Orders of one provider at once: the gateway needs a processor, too.
+CHILDREN = max(1, (os.cpu_count() or 1) // 2)
 
 
 class Chosen(NamedTuple):
@@ -61,8 +63,7 @@ def _limits(*, cpu_s: int, memory_bytes: int = _SMALL_BYTES) -> SandboxLimits:
         memory_bytes=memory_bytes,
         cpu_s=cpu_s,
         wall_s=cpu_s * 2.0,
-        # The gateway needs a processor, too.
-        children=max(1, (os.cpu_count() or 1) // 2),
+        children=CHILDREN,
         answer_bytes=64_000_000,
         idle_s=120.0,
     )

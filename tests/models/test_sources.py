@@ -28,6 +28,18 @@ def test_the_package_names_the_licences_of_its_weights():
     assert named >= {row["licence"] for row in SOURCES["weights"]}
 
 
+@pytest.mark.parametrize(("folder", "is_large"), [(".", False), ("large", True)])
+def test_each_wheel_contains_the_licence_of_each_of_its_weights(folder, is_large):
+    project = tomllib.loads((MODELS / folder / "pyproject.toml").read_text("utf-8"))
+    included = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    files = [MODELS / folder / source for source in included]
+    held = {each.name for file in files for each in (file, *file.glob("*")) if each.exists()}
+    wanted = {
+        row["licence_text"] for row in SOURCES["weights"] if row.get("is_large", False) == is_large
+    }
+    assert held >= wanted
+
+
 def test_large_weights_are_built_on_their_own(row, tmp_path, monkeypatch):
     monkeypatch.setattr(build, "LARGE_WEIGHTS", tmp_path / "large")
     row["weights"][0]["is_large"] = True

@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from gateway.sandbox.errors import SandboxRefusal
+from gateway_pictures.child.faithful import replace_unlike, without_transparency
 from gateway_pictures.child.nets import Net
 from gateway_pictures.child.pictures import encode, is_flat, load_formats, open_picture
 
@@ -39,7 +40,10 @@ def enlarge(data: bytes, work: str, resolution: str, output_format: str) -> byte
     net, scale = _nets["repair" if work == "repair" else f"enlarge {resolution}"]
     image = open_picture(data)
     alpha = image.getchannel("A") if image.mode == "RGBA" else None
-    large = enlarged(net, image.convert("RGB"), scale, factor)
+    plain = image if alpha is None else without_transparency(image)
+    large = enlarged(net, plain, scale, factor)
+    if work == "enlarge":
+        replace_unlike(plain, large)
     if alpha is not None:
         large.putalpha(alpha.resize(large.size, Image.Resampling.BICUBIC))
     if is_flat(large):

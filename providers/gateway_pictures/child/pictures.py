@@ -18,10 +18,10 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "jpg": {"format": "JPEG", "quality": 92, "subsampling": 0},
 }
 _LEVELS = 256
-# The gateway sells no picture of one flat colour. These bounds are wider than its own, so that what
-# passes here passes there, also after a lossy format.
-_FLAT_LEVELS = 16
-_STRAYS = 2_000
+# The gateway sells no picture of one flat colour. These bounds are little wider than its own, so
+# that what passes here passes there, also after a lossy format.
+_FLAT_LEVELS = 8
+_STRAYS, _MOST_STRAYS = 5_000, 200
 
 
 def load_formats() -> None:
@@ -46,7 +46,7 @@ def open_picture(data: bytes) -> Image.Image:
         raise
     except Exception:  # noqa: BLE001 - decoders raise anything
         raise SandboxRefusal("The picture cannot be decoded: it is damaged.") from None
-    if is_flat(plain):
+    if all(max(band) == sum(band) for band in _bands(plain)):
         raise SandboxRefusal("The picture shows nothing: it is one flat colour.")
     return plain
 
@@ -57,7 +57,14 @@ def _check_size(image: Image.Image) -> None:
 
 
 def is_flat(image: Image.Image) -> bool:
-    """Whether almost all pixels have about the same colour, as seen."""
+    """Whether almost all pixels have about the same colour, as seen, so that it cannot be sold."""
+    pixels = image.width * image.height
+    strays = min(pixels // _STRAYS, _MOST_STRAYS)
+    return all(pixels - _most_alike(band) <= strays for band in _bands(image))
+
+
+def _bands(image: Image.Image) -> list[list[int]]:
+    """Return how many pixels have each level of each band, as seen."""
     counts = [0] * (_LEVELS * len(image.getbands()))
     # In strips, because a copy of a large picture takes too much memory.
     height = max(1, 1_000_000 // image.width)
@@ -65,9 +72,7 @@ def is_flat(image: Image.Image) -> bool:
         strip = image.crop((0, top, image.width, min(image.height, top + height)))
         seen = strip.convert("RGBa") if strip.mode == "RGBA" else strip
         counts = [sum(pair) for pair in zip(counts, seen.histogram(), strict=True)]
-    pixels = image.width * image.height
-    bands = (counts[at : at + _LEVELS] for at in range(0, len(counts), _LEVELS))
-    return all(pixels - _most_alike(band) <= pixels // _STRAYS for band in bands)
+    return [counts[at : at + _LEVELS] for at in range(0, len(counts), _LEVELS)]
 
 
 def _most_alike(band: list[int]) -> int:

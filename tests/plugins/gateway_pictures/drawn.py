@@ -28,6 +28,26 @@ def texture(width: int, height: int, seed: int = 1) -> Image.Image:
     return picture
 
 
+def drawings() -> dict[str, Image.Image]:
+    """Return pictures with hard edges, from which networks trained on photographs make noise."""
+    kinds = ("text", "light text", "logo", "code", "stripes")
+    made = {kind: Image.new("RGB", (96, 96), "white") for kind in kinds}
+    made["light text"].paste("black", (0, 0, 96, 96))
+    drawn = {kind: ImageDraw.Draw(image) for kind, image in made.items()}
+    for line in range(4, 90, 16):
+        drawn["text"].text((4, line), "Hello 12345", fill="black", font_size=14)
+        drawn["light text"].text((4, line), "Hello 12345", fill="white", font_size=14)
+    drawn["logo"].ellipse((10, 10, 86, 86), fill=(255, 0, 0), outline="black", width=3)
+    drawn["logo"].rectangle((36, 36, 60, 60), fill=(0, 0, 255))
+    for module in range(16 * 16):
+        if module * module % 37 % 2:
+            left, top = 8 + module % 16 * 5, 8 + module // 16 * 5
+            drawn["code"].rectangle((left, top, left + 4, top + 4), fill="black")
+    for line in range(0, 96, 2):
+        drawn["stripes"].line((0, line, 96, line), fill="black")
+    return made
+
+
 def file_of(image: Image.Image, name: str = "PNG", **options: object) -> bytes:
     """Return the file of a picture."""
     file = io.BytesIO()

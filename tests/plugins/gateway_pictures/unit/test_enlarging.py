@@ -4,10 +4,10 @@ import io
 
 import numpy as np
 import pytest
-from PIL import Image, ImageFilter
+from PIL import Image, ImageDraw, ImageFilter
 
 from gateway.sandbox.errors import SandboxRefusal
-from tests.plugins.gateway_pictures.drawn import file_of, opened, subject, texture
+from tests.plugins.gateway_pictures.drawn import drawings, file_of, opened, subject, texture
 
 enlarging = pytest.importorskip(
     "gateway_pictures.child.enlarging", reason="run `make models` first"
@@ -69,6 +69,40 @@ def test_transparency_is_enlarged_with_the_picture():
     assert (made.mode, made.size) == ("RGBA", (180, 140))
     wanted = np.asarray(alpha.resize((180, 140), Image.Resampling.BICUBIC)).astype(int)
     assert np.abs(np.asarray(made.getchannel("A")).astype(int) - wanted).max() <= 1
+
+
+@pytest.mark.parametrize("resolution", ["2x", "4x"])
+@pytest.mark.parametrize("name", drawings())
+def test_a_drawing_with_hard_edges_becomes_no_noise(name, resolution):
+    drawing = drawings()[name]
+    made = opened(enlarging.enlarge(file_of(drawing), "enlarge", resolution, "png"))
+    shrunk = made.resize(drawing.size, Image.Resampling.BOX)
+    difference = np.abs(np.asarray(shrunk).astype(int) - np.asarray(drawing).astype(int))
+    assert (difference.max(2) > 60).mean() < 0.01
+    if name != "logo":
+        assert np.ptp(np.asarray(made).astype(int), axis=2).max() < 20, "it has colours"
+
+
+def test_the_sharpness_of_a_photograph_is_kept_beside_a_caption():
+    photo = texture(160, 96).filter(ImageFilter.GaussianBlur(1))
+    captioned = photo.copy()
+    captioned.paste(drawings()["text"].crop((0, 0, 64, 96)))
+    alone, beside = (
+        opened(enlarging.enlarge(file_of(each), "enlarge", "2x", "png")).crop((192, 0, 320, 192))
+        for each in (photo, captioned)
+    )
+    assert alone.tobytes() == beside.tobytes()
+
+
+@pytest.mark.parametrize("resolution", ["2x", "4x"])
+def test_hidden_colours_leave_no_ring_around_a_transparent_picture(resolution):
+    outline = Image.new("L", (384, 384))
+    ImageDraw.Draw(outline).ellipse((64, 64, 320, 320), fill=255)
+    outline = outline.resize((96, 96), Image.Resampling.LANCZOS)
+    white = outline.point(lambda level: 255 if level else 0)
+    disc = Image.merge("RGBA", (white, white, white, outline))
+    made = opened(enlarging.enlarge(file_of(disc), "enlarge", resolution, "jpg"))
+    assert made.convert("L").getextrema()[0] > 250
 
 
 @pytest.mark.parametrize(("output_format", "kind"), [("jpg", "JPEG"), ("webp", "WEBP")])

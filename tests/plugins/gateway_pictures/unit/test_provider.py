@@ -166,6 +166,12 @@ def test_the_larger_model_is_chosen_by_memory_and_weights(
     assert note in cutter.notes[0]
 
 
+def test_no_more_orders_run_than_there_are_processes_so_that_none_waits_under_its_limit():
+    for seller in (provider.Cutter(), provider.Enlarger()):
+        sandbox = getattr(seller, "_sandbox", None) or seller._chosen.sandbox
+        assert seller.traits.max_concurrency == sandbox.limits.children
+
+
 class Scoring:
     """A classifier with one score."""
 
