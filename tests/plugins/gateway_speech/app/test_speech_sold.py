@@ -82,6 +82,21 @@ async def test_speech_is_read_cleaned_and_written_down_again(gateway, payer):
     assert missing == [], text
 
 
+async def test_speech_that_repeats_itself_is_written_down_with_times_that_skip_pauses(
+    gateway, payer
+):
+    drill = "I am tired. You are tired. She is tired. We are tired. " * 4
+    _, speech = await bought(gateway, payer, SPEAK, {"prompt": drill, "output_format": "flac"})
+    spoken, rate = soundfile.read(io.BytesIO(speech), dtype="float32")
+    sound = np.concatenate((np.zeros(3 * rate), spoken, np.zeros(6 * rate)))
+    body = sent(recording(sound, rate), output_format="json")
+    _, file = await bought(gateway, payer, WRITE, body)
+    found = json.loads(file)
+    assert 12 <= found["text"].lower().count("tired") <= 18, found
+    assert 2.5 < found["segments"][0]["start"] < 3.5
+    assert abs(found["segments"][-1]["end"] - 3 - len(spoken) / rate) < 0.6
+
+
 def decibels(clean, other) -> float:
     """Return how much of a sound is the clean one, whatever its volume (SI-SDR)."""
     scaled = clean * (np.dot(clean, other) / np.dot(clean, clean))
