@@ -98,9 +98,13 @@ def _heard(
     window: segments.Window, at: float, active: activity.Activity
 ) -> Iterator[segments.Segment]:
     """Yield the sentences near voiced speech, without the pauses around them."""
+    last = ""
     for one in window.segments:
         begin, end = at + one.start, at + one.end
-        if active.is_heard(begin, end):
+        # In silence, the model says its last sentence again.
+        is_echo = one.text == last and not active.voiced_s(begin, end)
+        last = one.text
+        if active.is_heard(begin, end) and not is_echo:
             yield segments.Segment(*active.narrowed(begin, end), one.text)
 
 

@@ -37,6 +37,12 @@ def test_only_the_part_without_words_is_unclear(transcribed):
     assert transcribed(listener, sound) == "Hello. [unclear]"
 
 
+def test_a_sentence_that_is_said_again_in_silence_is_left_out(transcribed):
+    said = [segments.Segment(at, at + 1.0, "Hello.") for at in (0.0, 1.5, 3.1)]
+    sound = np.concatenate((vowels(), np.zeros(3 * RATE)))
+    assert transcribed(Listener(*said), sound) == "Hello. Hello."
+
+
 @pytest.mark.parametrize(("voiced_s", "is_loop"), [(10.0, False), (1.0, True)])
 def test_a_repetition_is_made_up_only_if_the_voice_has_no_room_for_it(voiced_s, is_loop):
     heard = transcription._Heard([], likely=-0.2, no_speech=0.0, words=60, repetition=5.0)
