@@ -13,10 +13,10 @@ _LEAST_IDENTIFIER, _LEAST_CARD = 9, 16
 _DOTTED_DAY = re.compile(r"(?<![\d.])(\d{1,2})\.(\d{1,2})\.((?:19|20)\d\d)(?!\d|\.\d)")
 _DASHED_DAY = re.compile(r"(?<![\w.-])(\d{1,2})-(\d{1,2})-((?:19|20)\d\d)(?![\w-])")
 _YEAR_FIRST = re.compile(r"(?<![\w./])((?:19|20)\d\d)[/.](\d{1,2})[/.](\d{1,2})(?![\w/]|\.\d)")
-_INSTANT = re.compile(
-    r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d)(?::00|(:\d\d))?(?:\.\d{1,9})?(Z?)(?!\w)"
+_INSTANT = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d)(?::00|(:\d\d))?(?:\.\d{1,9})?(Z?)(?!\w)")
+_MONTH = re.compile(
+    r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.? ?$", re.IGNORECASE
 )
-_MONTH = re.compile(r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.? ?$", re.I)
 _DOTTED = re.compile(r"(?<![\w.])v?(\d{1,5}(?:\.\d{1,5}){2,5})(?!\.?\d)")
 _GROUPS = re.compile(r"(?<![\d.,-])(?<!\d )[1-9]\d{0,2}(?: \d{3}){0,3} 000(?![\d.,-]| \d)")
 _PHONE = re.compile(

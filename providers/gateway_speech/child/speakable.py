@@ -31,6 +31,10 @@ def find_problem(text: str) -> str | None:
         )
     if unread := _find_currency(plain):
         return f"The voice cannot read the sign {unread}: write the currency as a word."
+    return _find_too_long(plain)
+
+
+def _find_too_long(plain: str) -> str | None:
     if found := _DIGITS.search(plain):
         return (
             f"The text contains a number of {len(found[0]):,} digits; "

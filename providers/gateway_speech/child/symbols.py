@@ -66,7 +66,9 @@ _MOST_BASE = 3
 _POWERS = {"2": " squared ", "3": " cubed "}
 _GROUPED = re.compile(r"(?<![\d.,-])\d{1,3}(?:[\u00a0\u2009\u202f]\d{3})+(?![\d.,-])")
 _ABOUT = re.compile(r"(?<![^\s(])~(?=[$£€]?\d)")
-_MONEY_BEHIND = re.compile(r"(?<![\w.,$£€¥₹₩])(\d[\d.,]{0,40})[ \u00a0]?([$£€¥₹₩])(?![ \u00a0]?\d|\w)")
+_MONEY_BEHIND = re.compile(
+    r"(?<![\w.,$£€¥₹₩])(\d[\d.,]{0,40})[ \u00a0]?([$£€¥₹₩])(?![ \u00a0]?\d|\w)"
+)
 _LONE_SIGN = re.compile(r"([£€¥₹₩])(?![ \u00a0]?\d)")
 _SPACES = re.compile(r"[^\S\n]+")
 

@@ -54,7 +54,9 @@ def test_the_voice_gets_ranges_of_years_and_numbers_as_they_are():
     for year in range(1_000, 2_100):
         assert changed([f"({year}-{year + 6})", f"{year}–{year + 1}", f"{year}-{year % 100}"]) == []
     assert changed(["ages (10 - 12) only", "pages 5-7", "5–10 people", "Room 100 200 300"]) == []
-    assert changed(["(1,000)", "$1,234,567,890,123", "1,000,000,000,000", "(555) and (100) 200"]) == []
+    assert (
+        changed(["(1,000)", "$1,234,567,890,123", "1,000,000,000,000", "(555) and (100) 200"]) == []
+    )
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,11 @@ async def test_a_failure_of_the_sandbox_ends_the_task_or_repeats_it(raised, erro
 
 @pytest.mark.parametrize("provider", [Speaker, Listener, Cleaner])
 def test_as_many_orders_run_as_a_sandbox_has_children_and_the_others_wait_as_tasks(provider):
-    for sandbox in (sandboxes.speaker(), sandboxes.listener("whisper-tiny.en"), sandboxes.cleaner()):
+    for sandbox in (
+        sandboxes.speaker(),
+        sandboxes.listener("whisper-tiny.en"),
+        sandboxes.cleaner(),
+    ):
         assert provider.traits.max_concurrency == sandbox.limits.children
 
 

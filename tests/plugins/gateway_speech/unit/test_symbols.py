@@ -34,7 +34,10 @@ def test_a_symbol_keeps_its_meaning(text, spoken):
     [
         ("# Title\nText", "Title. Text"),
         ("Title\n=====\nText", "Title.\n\nText"),
-        ("To buy:\n- eggs\n- milk and\n  bread\n- tea!\n\nNow", "To buy: eggs. milk and bread. tea!\n\nNow"),
+        (
+            "To buy:\n- eggs\n- milk and\n  bread\n- tea!\n\nNow",
+            "To buy: eggs. milk and bread. tea!\n\nNow",
+        ),
         ("Steps\n1. first\n2) second", "Steps. 1. first. 2) second"),
         ("| a | b |\n|---|---|\n| 1 | 2. |", "a, b.\n\n1, 2."),
         ("<h1>Title</h1><p>A <b>bold</b> one<br/>", "Title\n\nA bold one"),
