@@ -33,7 +33,7 @@ _TIMES = re.compile(r"(?<=\d:\d\d) ?[-–] ?(?=\d{1,2}:\d\d)")
 _PRODUCT = re.compile(r"(?<=\d) ?\* ?(?=\d)")
 _NEGATIVE = re.compile(r"(?<![\w.,)])(?:[-–](?=[$£€]\d)|–(?=\d))")
 _EUROPEAN = re.compile(r"(?<![\w.,-])(\d{1,3}(?:\.\d{3}){1,4}),(\d\d)(?![\d.,-]\d|\w)")
-_LISTED = re.compile(r"(?<![\d.])\d{1,40}(?:,\d{1,40})+(?![\d])")
+_LISTED = re.compile(r"(?<![\d.])\d{1,40}(?:,+\d{1,40})+(?!\d)")
 _GROUPED = re.compile(r"\d{1,3}(?:,\d{3}){1,4}")
 _INDIAN = re.compile(r"\d{1,2}(?:,\d\d){1,4},\d{3}")
 _LONG_GROUPED = re.compile(r"\d{1,3}(?:,\d{3}){5,}")
@@ -115,7 +115,7 @@ def _read_listed(found: re.Match[str]) -> str:
         return f"{int(text.replace(',', '')):,}"
     if _LONG_GROUPED.fullmatch(text):
         return _digits(text.replace(",", ""))
-    return text.replace(",", ", ")
+    return re.sub(",+", ", ", text)
 
 
 def _read_mixed(found: re.Match[str]) -> str:
