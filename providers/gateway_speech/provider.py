@@ -26,7 +26,8 @@ _TEXT_TYPES = {
 }
 # A WAV of two channels at 48 kHz is then within the size of a result.
 _MAX_WAV_S = 300
-_TRAITS = gateway.Traits(idempotent_submit=True)
+# Each sandbox has one child: further orders wait as tasks, outside of the time of an endpoint.
+_TRAITS = gateway.Traits(max_concurrency=sandboxes.CHILDREN, idempotent_submit=True)
 
 
 @attrs.define

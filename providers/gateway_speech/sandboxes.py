@@ -7,6 +7,8 @@ from gateway_speech import weights
 _MEMORY_BYTES = 600_000_000
 # The weights of one model; the next call loads them in a second.
 _IDLE_S = 120.0
+# Of each model.
+CHILDREN = 1
 _CHILD = "gateway_speech.child"
 
 
@@ -19,7 +21,7 @@ def speaker() -> Sandbox:
         function=f"{_CHILD}.voice:speak",
         warm=(f"{_CHILD}.voice:warm",),
         limits=SandboxLimits(
-            memory_bytes=_MEMORY_BYTES, cpu_s=240, wall_s=550.0, children=1, idle_s=_IDLE_S
+            memory_bytes=_MEMORY_BYTES, cpu_s=240, wall_s=550.0, children=CHILDREN, idle_s=_IDLE_S
         ),
     )
 
@@ -38,7 +40,7 @@ def listener(model: str) -> Sandbox:
             memory_bytes=weights.BASE_BYTES if is_large else _MEMORY_BYTES,
             cpu_s=600,
             wall_s=1_400.0,
-            children=1,
+            children=CHILDREN,
             idle_s=_IDLE_S,
         ),
     )
@@ -50,6 +52,6 @@ def cleaner() -> Sandbox:
         function=f"{_CHILD}.cleanup:clean",
         warm=(f"{_CHILD}.cleanup:warm",),
         limits=SandboxLimits(
-            memory_bytes=_MEMORY_BYTES, cpu_s=240, wall_s=800.0, children=1, idle_s=_IDLE_S
+            memory_bytes=_MEMORY_BYTES, cpu_s=240, wall_s=800.0, children=CHILDREN, idle_s=_IDLE_S
         ),
     )

@@ -26,6 +26,8 @@ _LEAST_SPREAD_DB = 6.0
 LEAST_VOICED_S = 0.15
 # Words begin before their first vowel and end after the last one.
 _AROUND_S = 0.6
+# Of consonants without a voice, around a sentence.
+_EDGE_S = 0.2
 _AT_ONCE = 1_000
 
 
@@ -35,14 +37,29 @@ class Activity:
 
     voiced: npt.NDArray[np.bool_]
 
+    def voiced_s(self, begin_s: float, end_s: float) -> float:
+        """Return for how long a part of the sound is voiced."""
+        return float(self._part(begin_s, end_s).sum() * _HOP_S)
+
     def has_speech(self, begin_s: float, end_s: float, least_s: float = LEAST_VOICED_S) -> bool:
         """Whether a part of the sound contains voiced speech."""
-        first, last = max(0, int(begin_s / _HOP_S)), max(0, int(end_s / _HOP_S))
-        return bool(self.voiced[first:last].sum() * _HOP_S >= least_s)
+        return self.voiced_s(begin_s, end_s) >= least_s
 
     def is_heard(self, begin_s: float, end_s: float) -> bool:
         """Whether words with these times were near any voiced speech."""
         return self.has_speech(begin_s - _AROUND_S, end_s + _AROUND_S, _HOP_S)
+
+    def narrowed(self, begin_s: float, end_s: float) -> tuple[float, float]:
+        """Return times without the silence before the first voiced sound and behind the last."""
+        found = np.flatnonzero(self._part(begin_s, end_s))
+        if not len(found):
+            return begin_s, end_s
+        first_s = begin_s + found[0] * _HOP_S - _EDGE_S
+        last_s = begin_s + (found[-1] + 1) * _HOP_S + _EDGE_S
+        return max(begin_s, float(first_s)), min(end_s, float(last_s))
+
+    def _part(self, begin_s: float, end_s: float) -> npt.NDArray[np.bool_]:
+        return self.voiced[max(0, int(begin_s / _HOP_S)) : max(0, int(end_s / _HOP_S))]
 
 
 def find(samples: npt.NDArray[np.int16]) -> Activity:

@@ -16,7 +16,7 @@ _HOST = re.compile(
 _FILE = re.compile(rf"(?<![\w.-])([\w-]{{1,64}}(?:\.[\w-]{{1,64}}){{0,4}}\.(?:{_FILES}))(?![\w-])")
 _PATH = re.compile(r"(?<![\w.:])~?(?:/[\w.-]{1,64}){2,16}/?")
 _SIGNS = {".": "dot", "/": "slash", "-": "dash", "_": "underscore", "+": "plus", "~": "tilde"}
-_PART = re.compile(r"[a-zA-Z]+|\d+|[./_+~-]")
+_PART = re.compile(r"[^\W\d_]+|\d+|[./_+~-]")
 # Words in addresses, of which shorter ones are spelled.
 _SPELLED_LETTERS = 2
 _WORDS = {"co", "me", "my", "go", "to", "in", "of", "is", "us", "we", "do", "up", "on", "at", "it"}

@@ -21,6 +21,8 @@ _READ = (*FORMS.values(), ("OGG", "VORBIS"))
 _BLOCK_S = 10
 # Of 16 bits.
 FULL_SCALE = 32_767.0
+# Of the louder channel's power; a silent channel beside it leaves a quarter.
+_CANCELLED = 0.05
 _UNREADABLE = "The recording cannot be decoded: save it again as WAV, FLAC, MP3 or Opus."
 _MAX_RATE, _MIN_RATE, _MAX_CHANNELS = 192_000, 4_000, 2
 
@@ -72,8 +74,16 @@ def read_mono(data: bytes, rate: int, most_seconds: int) -> npt.NDArray[np.int16
 
 def _resampled(recording: Recording, resampler: Resampler) -> Iterator[Samples]:
     for block in recording.blocks():
-        yield resampler.push(np.ascontiguousarray(block.mean(1)))
+        yield resampler.push(np.ascontiguousarray(_mixed(block)))
     yield resampler.finish()
+
+
+def _mixed(block: Samples) -> Samples:
+    """Return the mean of channels; the louder one if they cancel each other."""
+    mean = block.mean(1)
+    powers = (block**2).mean(0)
+    is_cancelled = (mean**2).mean() < _CANCELLED * powers.max()
+    return block[:, powers.argmax()] if is_cancelled else mean
 
 
 class Encoder:

@@ -3,6 +3,8 @@
 import re
 import unicodedata
 
+from gateway_speech.child import blocks, symbols
+
 # In a row. Longer runs and words are data, which no listener can follow.
 MAX_DIGITS_IN_A_ROW = 40
 MAX_WORD_LETTERS = 60
@@ -19,7 +21,7 @@ _OURS = ("LATIN ", "MODIFIER LETTER ", "FEMININE ORDINAL", "MASCULINE ORDINAL")
 
 def find_problem(text: str) -> str | None:
     """Return a sentence for the buyer about a text that cannot be read; None if it can be."""
-    plain = unicodedata.normalize("NFKC", text)
+    plain = symbols.without_marks(blocks.without_tags(text))
     if not any(char.isalnum() for char in plain):
         return "The text contains no words to read aloud."
     if foreign := _find_foreign(plain):
@@ -27,6 +29,12 @@ def find_problem(text: str) -> str | None:
             "The voice reads English only; the text contains letters of another script, "
             f"such as {foreign}."
         )
+    if unread := _find_currency(plain):
+        return f"The voice cannot read the sign {unread}: write the currency as a word."
+    return _find_too_long(plain)
+
+
+def _find_too_long(plain: str) -> str | None:
     if found := _DIGITS.search(plain):
         return (
             f"The text contains a number of {len(found[0]):,} digits; "
@@ -44,6 +52,15 @@ def find_problem(text: str) -> str | None:
             f"{MAX_MARKS:,} are allowed."
         )
     return None
+
+
+def _find_currency(text: str) -> str | None:
+    """Return the name of a currency's sign that the voice would leave out."""
+    if text.isascii():
+        return None
+    signs = (char for char in text if unicodedata.category(char) == "Sc")
+    unread = (char for char in signs if char not in symbols.CURRENCIES)
+    return next((unicodedata.name(char, "of a currency").lower() for char in unread), None)
 
 
 def _find_foreign(text: str) -> str | None:

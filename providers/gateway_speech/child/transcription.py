@@ -20,12 +20,17 @@ MAX_SECONDS = 1_800
 _FILES = ("config.json", "model.bin", "vocabulary.txt")
 _LEAST_S = 0.1
 # The limits of OpenAI's own program: a text that repeats itself, and one that the model doubts, are
-# read again with some chance; beside both doubts there is no speech.
+# read again with some chance. People repeat themselves too, so that a repetition counts only if it
+# has more words than its sound has room for.
 _MOST_REPETITION, _LEAST_LIKELY, _NO_SPEECH = 2.4, -1.0, 0.6
 _TEMPERATURES = (0.0, 0.4, 0.8)
 # CTranslate2 spends half of it on the transcript.
 _MOST_TOKENS = 448
 _MOST_FIRST_STAMP = 50
+_WORDS_PER_VOICED_S, _WORDS_AT_ONCE = 8.0, 2
+# Of voice without a word in the transcript, which is marked.
+UNCLEAR = "[unclear]"
+_LEAST_UNCLEAR_S = 1.0
 # Of voice behind a sentence, before the model is asked for more. Its times are not exact.
 _LEAST_REST_S = 0.4
 _SEED = 0
@@ -79,11 +84,28 @@ def _sentences(samples: npt.NDArray[np.int16]) -> Iterator[segments.Segment]:
             continue
         listener = listener or _Listener.load()
         part = samples[int(at * RATE) :][: WINDOW_S * RATE]
-        window = listener.listen((part / sounds.FULL_SCALE).astype(np.float32))
-        for one in window.segments:
-            if active.is_heard(at + one.start, at + one.end):
-                yield segments.Segment(at + one.start, at + one.end, one.text)
-        at, least_s = at + window.step_s, _LEAST_REST_S
+        voiced_s = active.voiced_s(at, at + WINDOW_S)
+        window = listener.listen((part / sounds.FULL_SCALE).astype(np.float32), voiced_s)
+        heard = list(_heard(window, at, active))
+        # Speech of which nothing was understood; the rest behind a sentence may be a breath.
+        if not heard and (least_s < _LEAST_REST_S or voiced_s >= _LEAST_UNCLEAR_S):
+            heard = [segments.Segment(*active.narrowed(at, min(at + WINDOW_S, total_s)), UNCLEAR)]
+        yield from heard
+        at, least_s = at + (window.step_s if window.segments else WINDOW_S), _LEAST_REST_S
+
+
+def _heard(
+    window: segments.Window, at: float, active: activity.Activity
+) -> Iterator[segments.Segment]:
+    """Yield the sentences near voiced speech, without the pauses around them."""
+    last = ""
+    for one in window.segments:
+        begin, end = at + one.start, at + one.end
+        # In silence, the model says its last sentence again.
+        is_echo = one.text == last and not active.voiced_s(begin, end)
+        last = one.text
+        if active.is_heard(begin, end) and not is_echo:
+            yield segments.Segment(*active.narrowed(begin, end), one.text)
 
 
 @attrs.frozen
@@ -91,11 +113,17 @@ class _Heard:
     tokens: Sequence[int]
     likely: float
     no_speech: float
+    words: int
     repetition: float
 
     @property
-    def is_good(self) -> bool:
-        return self.repetition < _MOST_REPETITION and self.likely > _LEAST_LIKELY
+    def is_doubted(self) -> bool:
+        return self.likely < _LEAST_LIKELY
+
+    def is_loop(self, voiced_s: float) -> bool:
+        """Whether the text repeats itself more often than anyone can speak in that time."""
+        most = _WORDS_AT_ONCE + voiced_s * _WORDS_PER_VOICED_S
+        return self.repetition >= _MOST_REPETITION and self.words > most
 
 
 @attrs.frozen
@@ -117,23 +145,22 @@ class _Listener:
         )
         return cls(model, loaded.vocabulary)
 
-    def listen(self, samples: Samples) -> segments.Window:
-        """Return the sentences of up to 30 seconds."""
+    def listen(self, samples: Samples, voiced_s: float) -> segments.Window:
+        """Return the sentences of up to 30 seconds; none if they are made up."""
         length_s = len(samples) / RATE
         bands = np.ascontiguousarray(log_mel(samples)[None])
         encoded = self.model.encode(ctranslate2.StorageView.from_array(bands))
-        heard = self._hear(encoded)
-        if heard.no_speech > _NO_SPEECH and heard.likely < _LEAST_LIKELY:
-            return segments.Window((), WINDOW_S)
-        # Repetition at every temperature is no speech, but music or noise.
-        if heard.repetition >= _MOST_REPETITION:
+        heard = self._hear(encoded, voiced_s)
+        is_silence = heard.no_speech > _NO_SPEECH and heard.is_doubted
+        if is_silence or heard.is_loop(voiced_s):
             return segments.Window((), WINDOW_S)
         return segments.read(heard.tokens, self.vocabulary, length_s)
 
-    def _hear(self, encoded: ctranslate2.StorageView) -> _Heard:
+    def _hear(self, encoded: ctranslate2.StorageView, voiced_s: float) -> _Heard:
         heard = self._generate(encoded, _TEMPERATURES[0])
         for temperature in _TEMPERATURES[1:]:
-            if heard.is_good or heard.no_speech > _NO_SPEECH:
+            is_good = not heard.is_doubted and not heard.is_loop(voiced_s)
+            if is_good or heard.no_speech > _NO_SPEECH:
                 break
             heard = self._generate(encoded, temperature)
         return heard
@@ -151,10 +178,12 @@ class _Listener:
             **sampling,
         )[0]
         tokens = made.sequences_ids[0]
-        text = self.vocabulary.text(tokens).encode()
+        text = self.vocabulary.text(tokens)
+        plain = text.encode()
         return _Heard(
             tokens=[one for one in tokens if one != self.vocabulary.end],
             likely=made.scores[0],
             no_speech=made.no_speech_prob,
-            repetition=len(text) / max(1, len(zlib.compress(text))),
+            words=len(text.split()),
+            repetition=len(plain) / max(1, len(zlib.compress(plain))),
         )

@@ -19,6 +19,7 @@ SPEAK, WRITE, CLEAN = (
     f"/api/x402/{slug}" for slug in ("text-to-speech", "speech-to-text", "speech-cleanup")
 )
 TEXT = "The first boats came home at 6:10, on 3 May 2021. They had caught 250 fish."
+PERSONS = ("I am", "You are", "He is", "She is", "We are", "They are")
 HEARD = ("came home", "may 2021", "caught 250 fish")
 
 
@@ -80,6 +81,21 @@ async def test_speech_is_read_cleaned_and_written_down_again(gateway, payer):
     assert task["result"]["text"].encode() == text
     missing = [words for words in HEARD if words not in text.decode().lower()]
     assert missing == [], text
+
+
+async def test_speech_that_repeats_itself_is_written_down_with_times_that_skip_pauses(
+    gateway, payer
+):
+    drill = " ".join(f"{who} tired." for who in PERSONS) + " "
+    _, speech = await bought(gateway, payer, SPEAK, {"prompt": drill * 3, "output_format": "flac"})
+    spoken, rate = soundfile.read(io.BytesIO(speech), dtype="float32")
+    sound = np.concatenate((np.zeros(3 * rate), spoken, np.zeros(3 * rate)))
+    body = sent(recording(sound, rate), output_format="json")
+    _, file = await bought(gateway, payer, WRITE, body)
+    found = json.loads(file)
+    assert 15 <= found["text"].lower().count("tired") <= 20, found
+    assert 2.5 < found["segments"][0]["start"] < 3.5
+    assert abs(found["segments"][-1]["end"] - 3 - len(spoken) / rate) < 0.6
 
 
 def decibels(clean, other) -> float:

@@ -5,8 +5,8 @@ import pytest
 from gateway import Attachment, GenerationRequest, InvalidInput, Transient
 from gateway.sandbox import SandboxEnded, SandboxLost, SandboxRefusal
 from gateway.sandbox.errors import End
-from gateway_speech import CLEAN, SPEAK
-from gateway_speech.provider import Cleaner, Speaker
+from gateway_speech import CLEAN, SPEAK, sandboxes
+from gateway_speech.provider import Cleaner, Listener, Speaker
 
 
 class Sandbox:
@@ -52,6 +52,16 @@ async def test_a_failure_of_the_sandbox_ends_the_task_or_repeats_it(raised, erro
     speaker = Speaker(sandbox=Sandbox(raised))
     with pytest.raises(error, match=sentence):
         await speaker.submit(GenerationRequest(prompt="Hi."), Job())
+
+
+@pytest.mark.parametrize("provider", [Speaker, Listener, Cleaner])
+def test_as_many_orders_run_as_a_sandbox_has_children_and_the_others_wait_as_tasks(provider):
+    for sandbox in (
+        sandboxes.speaker(),
+        sandboxes.listener("whisper-tiny.en"),
+        sandboxes.cleaner(),
+    ):
+        assert provider.traits.max_concurrency == sandbox.limits.children
 
 
 def recording(seconds, output_format):

@@ -42,8 +42,21 @@ def wav(samples, rate=RATE, **form):
 
 
 def test_two_channels_become_one():
-    data = wav(np.stack([tone(RATE), -tone(RATE)], 1))
-    assert np.abs(sounds.read_mono(data, RATE, 10)).max() <= 1
+    data = wav(np.stack([tone(RATE), tone(RATE, 660.0)], 1))
+    made = sounds.read_mono(data, RATE, 10) / sounds.FULL_SCALE
+    assert np.abs(made - (tone(RATE) + tone(RATE, 660.0)) / 2).max() < 0.001
+
+
+@pytest.mark.parametrize("opposite", [1.0, 0.9])
+def test_channels_that_cancel_each_other_are_not_silent(opposite):
+    data = wav(np.stack([-tone(RATE) * opposite, tone(RATE)], 1))
+    made = sounds.read_mono(data, RATE, 10) / sounds.FULL_SCALE
+    assert np.abs(np.abs(made) - np.abs(tone(RATE))).max() < 0.001
+
+
+def test_a_channel_beside_a_silent_one_is_halved():
+    data = wav(np.stack([tone(RATE), np.zeros(RATE // 2)], 1))
+    assert np.abs(sounds.read_mono(data, RATE, 10)).max() < 0.26 * sounds.FULL_SCALE
 
 
 def test_samples_that_are_no_numbers_are_silent():
@@ -113,3 +126,12 @@ def test_words_far_from_any_voice_are_not_heard():
     assert found.is_heard(2.0, 2.5)
     assert not found.is_heard(0.0, 1.0)
     assert not found.is_heard(4.0, 5.0)
+
+
+def test_times_are_narrowed_to_the_voice_within_them():
+    silence = np.zeros(3 * RATE)
+    found = activity.find(whole(np.concatenate((silence, vowels(2.0), silence, vowels(1.0)))))
+    begin, end = found.narrowed(0.0, 7.0)
+    assert 2.7 < begin < 3.2
+    assert 4.6 < end < 5.2
+    assert found.narrowed(0.0, 1.0) == (0.0, 1.0)

@@ -19,6 +19,10 @@ from gateway_speech.child.speakable import find_problem
         ("1 " * 2_500, "contains 2,500 digits and symbols, and each is read as a word"),
         ("#@" * 1_500, "no words to read aloud"),
         ("a" + "#@" * 1_500, "contains 3,000 digits and symbols"),
+        ("It is ₿ 5", "cannot read the sign bitcoin sign: write the currency as a word."),
+        ("5 ₺", "cannot read the sign turkish lira sign"),
+        ("<p></p><br>", "no words to read aloud"),
+        ("a\u00ad" * 100, "a word of 100 letters"),
         ("a" * 100, "a word of 100 letters; 60 are the most"),
     ],
 )
@@ -36,6 +40,7 @@ def test_it_is_refused_with_a_reason(text, sentence):
         "Ｆｕｌｌ ｗｉｄｔｈ １２",
         "1,250 people paid $48,500 on 2026-11-29",
         "9" * 40,
+        "$5, £5, €5, ¥5, ₹5, ₩5 and 5¢",
     ],
 )
 def test_it_is_taken(text):
