@@ -159,5 +159,12 @@ def test_a_reload_keeps_the_provider_until_a_workflow_changes(folder):
     first = offered()
     assert offered() == first
     path = folder / "picture.json"
-    path.write_text(path.read_text().replace("1", "2"))
-    assert offered() != first
+    graph = json.loads(path.read_text())
+    node = next(iter(graph.values()))
+    node["inputs"]["unused"] = 1
+    path.write_text(json.dumps(graph))
+    changed = offered()
+    assert changed != first
+    node["inputs"]["unused"] = True
+    path.write_text(json.dumps(graph))
+    assert offered() != changed
