@@ -8,6 +8,8 @@ import gateway_speech
 
 WITHOUT_MODELS = "pip install 'generation-gateway[models]'"
 _SELLERS = (gateway_pictures, gateway_speech)
+# For processes: GATEWAY_PLUGINS_DISABLED.
+NAMES = ",".join(one.__name__ for one in _SELLERS)
 REAL = {seller: seller.why_off for seller in _SELLERS}
 
 

@@ -65,8 +65,8 @@ _FETCHED = 1_000
 _OK = 200
 # A 500 is ComfyUI's own; a proxy sends the others while ComfyUI is down.
 _CRASHED = 500
-_AWAY = "The machine that makes this does not answer. Nothing was charged. Try again later."
-_OFF = "The operator's machine cannot make this now. Nothing was charged."
+_AWAY = "The machine that makes this does not answer. Try again later."
+_OFF = "The operator's machine cannot make this now."
 
 
 @attrs.define
@@ -160,7 +160,7 @@ class ComfyUI:
 
     def _workflow(self, slug: str) -> Workflow:
         if slug not in self.workflows:
-            raise ExecutionError("This workflow is no longer sold. Nothing was charged.")
+            raise ExecutionError("This workflow is no longer sold.")
         return self.workflows[slug]
 
     async def submit(self, request: GenerationRequest, job: Job) -> Handle:

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from tests import hidden_models
 from tests.conftest import WALLET
 
 # The first response needs these libraries. docs/architecture.md has the cost of each.
@@ -136,6 +137,7 @@ def loaded(tmp_path_factory) -> tuple[set[str], set[str]]:
         "GATEWAY_SETTLEMENT_KEY": "1" * 64,
         "GATEWAY_RPC_URLS": "http://127.0.0.1:9",
         "GATEWAY_DATA_DIR": str(folder),
+        "GATEWAY_PLUGINS_DISABLED": hidden_models.NAMES,
     }
     inherited = {name: value for name, value in os.environ.items() if "GATEWAY_" not in name}
     paths = {"PYTHONPATH": os.pathsep.join(sys.path)}

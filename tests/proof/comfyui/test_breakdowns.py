@@ -99,7 +99,7 @@ async def test_when_the_only_machine_is_gone_a_refund_is_due_and_no_buyer_pays(s
     task = await sales.gateway.wait_for_end(task_id)
     assert (task.details, task.payment.state) == ("timed_out", PaymentState.REFUND_DUE)
     sales.provider._asked_at = float("-inf")
-    with pytest.raises(ExecutionError, match=r"does not answer\. Nothing was charged"):
+    with pytest.raises(ExecutionError, match=r"does not answer"):
         await sales.gateway.request()
 
 
@@ -150,5 +150,5 @@ async def test_a_model_that_vanishes_takes_its_workflow_alone_off_sale(sales, co
     assert sales.is_on_sale("upscale")
     # The next inspection finds it before a payment.
     sales.provider._inspected_at = sales.provider._asked_at = float("-inf")
-    with pytest.raises(ExecutionError, match=r"cannot make this now\. Nothing was charged"):
+    with pytest.raises(ExecutionError, match=r"cannot make this now"):
         await sales.gateway.request()

@@ -13,6 +13,7 @@ import pytest
 
 from gateway.plugins.installed import BUNDLED
 from gateway.version import VERSION
+from tests import hidden_models
 from tests.conftest import WALLET
 from tests.proof.distribution.clean_place import ROOT, CleanPlace, built
 
@@ -22,6 +23,7 @@ SETTINGS = {
     "GATEWAY_WALLET": WALLET,
     "GATEWAY_SETTLEMENT_KEY": hashlib.sha256(b"the wheel").hexdigest(),
     "GATEWAY_SANDBOX": "true",
+    "GATEWAY_PLUGINS_DISABLED": hidden_models.NAMES,
 }
 
 

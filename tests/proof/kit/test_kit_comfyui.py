@@ -17,7 +17,7 @@ class ComfyUIApi(FakeApi):
     cancel = "POST /interrupt"
     poll = "GET /history/.*"
     others = "GET /(queue|prompt|system_stats|view|object_info/.*|history.*)|POST /(queue|free)"
-    # It filters nothing, refuses nobody and limits nothing: it is the operator's own machine.
+    # It filters nothing, refuses no prompt and limits nothing: it is the operator's own machine.
     lacks = ("moderated", "account", "busy", "nothing")
     folder: ClassVar = None
 

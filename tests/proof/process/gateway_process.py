@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests import hidden_models
 from tests.conftest import PNG, WALLET
 from tests.proof.process.forked import Forked
 
@@ -97,6 +98,8 @@ class Gateway:
             "GATEWAY_LIMIT_TASK": "1000/1s",
             "GATEWAY_MIN_FREE_DISK_MB": "0",
             "GATEWAY_WORKERS": "1",
+            # With the extra `models` and without it, it sells the same.
+            "GATEWAY_PLUGINS_DISABLED": hidden_models.NAMES,
             **variables,
         }
         self.process = None

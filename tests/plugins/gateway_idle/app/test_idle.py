@@ -1,4 +1,4 @@
-"""The process ends while nobody uses it, and not for polls, health checks or open pages."""
+"""The process ends while it is not used, and not for polls, health checks or open pages."""
 
 import attrs
 import pytest

@@ -102,9 +102,9 @@ async def test_a_copy_and_a_drill_begin_from_the_page_once(settings, provider, t
 
 
 async def _first_copy(gateway) -> None:
-    """Wait for the first copy, which is made after warm-up."""
+    """Wait for the first copy and the first drill, which are made after warm-up."""
     async with asyncio.timeout(PATIENCE_S):
-        while not await gateway.services.find(Backups).copies():  # noqa: ASYNC110 - nothing tells
+        while not await gateway.services.find(Backups)._newest("drill"):  # noqa: ASYNC110 - nothing tells
             await asyncio.sleep(0.05)
     await _until_idle(gateway.services.find(Backups))
 
