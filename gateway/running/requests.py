@@ -1,10 +1,9 @@
 """The requests in progress, and the last one that counts as use."""
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 
 import attrs
-
-from gateway.contracts import Clock
 
 _READS = ("GET", "HEAD", "OPTIONS")
 
@@ -13,15 +12,21 @@ _READS = ("GET", "HEAD", "OPTIONS")
 class Requests:
     """Counts requests, so that a plugin can end an idle process."""
 
-    _now: Clock
+    # Monotonic: a change of the machine's time is no idleness, and hides none.
+    clock: Callable[[], float] = time.monotonic
     # Requests without a complete answer, event streams included.
     open: int = attrs.field(default=0, init=False)
-    # Requests that count as use, and the time of the last one, or of the start (Unix seconds).
+    # Requests that count as use, and the time of the last one, or of the start (by `clock`).
     used: int = attrs.field(default=0, init=False)
     used_at: float = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.used_at = self._now()
+        self.used_at = self.clock()
+
+    @property
+    def idle_s(self) -> float:
+        """Seconds since the last use, or since the start."""
+        return self.clock() - self.used_at
 
     def begin(self, method: str, headers: Mapping[bytes, bytes]) -> bool:
         """Note a request; return whether it counts as use, for `end`.
@@ -43,7 +48,7 @@ class Requests:
 
     def _note_use(self) -> None:
         self.used += 1
-        self.used_at = self._now()
+        self.used_at = self.clock()
 
     async def find_pending(self) -> list[str]:
         """Return `requests` while one is in progress."""

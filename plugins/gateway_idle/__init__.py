@@ -50,7 +50,7 @@ class IdleWatch:
         lifecycle, requests = self._gateway.lifecycle, self._gateway.requests
         if not lifecycle.warmed.is_set() or lifecycle.asleep.is_set():
             return
-        idle_s = self._gateway.now() - requests.used_at
+        idle_s = requests.idle_s
         if idle_s < self._idle_s:
             self._stays = ()
             return

@@ -24,6 +24,17 @@ async def test_without_the_setting_nothing_watches(settings, provider, gateway):
     assert not gateway.services.keeps(IdleWatch)
 
 
+@pytest.mark.parametrize("hours", [-24, 24])
+async def test_a_change_of_the_machines_time_is_no_idleness(settings, idling, hours):
+    async with idling(settings) as idler:
+        passed_s = 0.0
+        idler.gateway.services.requests.clock = lambda: passed_s
+        idler.gateway.services.requests.used_at = 0.0
+        assert not await idler.pass_time(hours * 3_600.0)
+        passed_s = IDLE_S + 1
+        assert await idler.check()
+
+
 @pytest.mark.parametrize(
     ("path", "headers"),
     [
