@@ -54,11 +54,11 @@ class IdleWatch:
         if idle_s < self._idle_s:
             self._stays = ()
             return
-        used = requests.used
+        begun = requests.begun
         if reasons := await find_pending(self._gateway):
             self._log_reasons(reasons, idle_s)
         # A request may have come while the parts answered.
-        elif requests.used == used and not requests.open:
+        elif requests.begun == begun and not requests.open:
             _log.info("idle.ends", idle_s=round(idle_s))
             lifecycle.sleep()
 

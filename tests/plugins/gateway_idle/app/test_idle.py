@@ -56,6 +56,18 @@ async def test_a_poll_keeps_it_awake_no_longer(settings, idling, payer, path, he
         assert await idler.pass_time(200)
 
 
+@pytest.mark.parametrize(
+    ("path", "json", "status"),
+    [("/xmlrpc.php", {}, 404), ("/api/x402/picture", {"prompt": 5}, 400)],
+)
+async def test_a_refused_request_keeps_it_awake_no_longer(settings, idling, path, json, status):
+    async with idling(settings) as idler:
+        assert not await idler.pass_time(IDLE_S - 100)
+        answer = await idler.gateway.client.post(path, json=json)
+        assert answer.status_code == status
+        assert await idler.pass_time(200)
+
+
 async def test_a_price_is_use(settings, idling):
     async with idling(settings) as idler:
         assert not await idler.pass_time(IDLE_S - 100)
