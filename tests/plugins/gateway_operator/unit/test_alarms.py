@@ -197,6 +197,20 @@ async def test_the_heartbeat_is_silent_while_something_urgent_is_on(desk):
     assert desk.heartbeat_url.beats == 3
 
 
+async def test_an_alarm_that_becomes_urgent_is_pending_until_it_is_sent(desk):
+    desk.holds = [condition("gas", "warn")]
+    await desk.step()
+    await desk.step(100)
+    assert [one.urgency for one in desk.inbox.received] == ["soon"]
+    assert await desk.watch.find_pending() == []
+    desk.holds = [condition("gas", "bad")]
+    await desk.step(3_600)
+    assert await desk.watch.find_pending() == ["alarms"]
+    await desk.step(70)
+    assert [one.urgency for one in desk.inbox.received] == ["soon", "urgent"]
+    assert await desk.watch.find_pending() == []
+
+
 @pytest.mark.parametrize("reason", ["urgent", "full", "follower", "unknown", ""])
 async def test_a_sleep_pauses_no_silence_that_is_an_alarm(desk, reason):
     desk.watch.heartbeat.pause_address = monitor = FakeUrl()
