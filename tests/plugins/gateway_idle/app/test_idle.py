@@ -148,6 +148,23 @@ async def test_a_third_partys_part_keeps_it_awake(settings, idling):
         assert await idler.check()
 
 
+async def test_work_of_another_node_starts_it_no_second_time(settings, idling):
+    left = []
+
+    async def answer():
+        return left
+
+    async with idling(settings, more=[Slow(answer)]) as idler:
+        services = idler.gateway.services
+        assert await idler.pass_time()
+        left.append("tasks")
+        await services.find(IdleWatch).check_end()
+        assert services.store.fitness.problem == ""
+        await buy(idler.gateway, None)
+        await services.find(IdleWatch).check_end()
+        assert "(tasks)" in services.store.fitness.problem
+
+
 @pytest.mark.parametrize("found", [RuntimeError("broken"), [5], 5])
 async def test_a_part_that_cannot_answer_counts_as_pending(settings, idling, found):
     async def answer():
