@@ -69,7 +69,7 @@ class IdleWatch:
         """Make the host start the gateway again if a request came while its socket closed.
 
         The parts before this one have drained: a sale of the last moment has settled, and its task
-        has ended or was given back. Without a request since, work is of another node, which is awake.
+        has ended or was given back. Work without a request since then is another node's.
         """
         lifecycle, requests = self._gateway.lifecycle, self._gateway.requests
         if not lifecycle.asleep.is_set() or requests.begun == self._begun:
