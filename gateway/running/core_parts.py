@@ -125,6 +125,7 @@ def _payments(gateway: Gateway) -> Part:
 
     async def find_pending() -> list[str]:
         return await gateway.store.find_pending(
+            now=gateway.now(),
             sends_refunds=gateway.refunds is not None,
             refunds_automatically=gateway.settings.refunds_automatically,
         )

@@ -75,7 +75,7 @@ class Gateway:
     readiness: Readiness
     wallet: WalletCheck
     intake: Intake = attrs.field(factory=Intake)
-    requests: Requests = attrs.field(init=False)
+    requests: Requests = attrs.field(factory=Requests)
     functions: DeclaredFunctions = attrs.field(init=False)
     # Remembers the failures of plugins.
     fence: Fence = attrs.field(factory=Fence)
@@ -113,7 +113,6 @@ class Gateway:
         self.reloads.on_replaced = self.functions.extend
         self.changes = LiveChanges(self.catalog, self.store, now)
         self.started_at = now()
-        self.requests = Requests(now)
         self.shared_checks = SharedAnswer(now, ttl_s=TTL_S)
         leads = self.store.nodes.leads
         self.lifecycle = Lifecycle(

@@ -118,7 +118,7 @@ class Backups:
         """Return `backup` while a copy or drill is in progress, or payments have changed since.
 
         Then it begins a copy, once per change: a process that ends makes no hourly copies. A copy
-        that fails is made after the next start.
+        that fails is made before the end of the next process.
         """
         if self._running is None and not self._early.is_set() and await self._lacks_copy():
             self._early.set()
@@ -146,18 +146,27 @@ class Backups:
         while True:
             for kind in _KINDS:
                 try:
-                    if await self._is_due(kind) or (kind == "backup" and self._early.is_set()):
+                    if self._takes_early(kind) or await self._is_due(kind):
                         self.claim(kind)
                         await self.run_claimed(kind)
-                except (ActionRefused, BackupFailed):
-                    # The operator has just started one, or the failure is recorded and logged.
+                except ActionRefused:
+                    # The operator has just started one. An early copy may still be wanted then.
+                    self._tried = 0
+                except BackupFailed:
+                    # It is recorded and logged.
                     pass
                 except Exception:  # noqa: BLE001 - the edge of a background task: it repeats
                     _log.exception("sweep.failed", sweep="backups")
-            self._early.clear()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self.timing.poll_s):
                     await self._early.wait()
+
+    def _takes_early(self, kind: Kind) -> bool:
+        """Whether an early copy is wanted. The caller claims it without an `await` in between."""
+        is_wanted = kind == "backup" and self._early.is_set()
+        if is_wanted:
+            self._early.clear()
+        return is_wanted
 
     async def _is_due(self, kind: Kind) -> bool:
         last, timing = await self._newest(kind), self.timing

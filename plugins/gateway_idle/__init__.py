@@ -44,31 +44,35 @@ class IdleWatch:
     _idle_s: float
     # The last reasons to stay that were logged.
     _stays: Sequence[str] = attrs.field(default=(), init=False)
+    # As of the decision to end.
+    _begun: int = attrs.field(default=0, init=False)
 
     async def check(self) -> None:
         """End the process if no request has used it for long and nothing is pending."""
         lifecycle, requests = self._gateway.lifecycle, self._gateway.requests
         if not lifecycle.warmed.is_set() or lifecycle.asleep.is_set():
             return
-        idle_s = self._gateway.now() - requests.used_at
+        idle_s = requests.idle_s
         if idle_s < self._idle_s:
             self._stays = ()
             return
-        used = requests.used
+        begun = requests.begun
         if reasons := await find_pending(self._gateway):
             self._log_reasons(reasons, idle_s)
         # A request may have come while the parts answered.
-        elif requests.used == used and not requests.open:
+        elif requests.begun == begun and not requests.open:
             _log.info("idle.ends", idle_s=round(idle_s))
+            self._begun = begun
             lifecycle.sleep()
 
     async def check_end(self) -> None:
         """Make the host start the gateway again if a request came while its socket closed.
 
         The parts before this one have drained: a sale of the last moment has settled, and its task
-        has ended or was given back.
+        has ended or was given back. Work without a request since then is another node's.
         """
-        if not self._gateway.lifecycle.asleep.is_set():
+        lifecycle, requests = self._gateway.lifecycle, self._gateway.requests
+        if not lifecycle.asleep.is_set() or requests.begun == self._begun:
             return
         if reasons := await find_pending(self._gateway):
             self._gateway.store.fitness.mark_unfit(

@@ -25,11 +25,11 @@ class IdleSettings:
     )
 
     def validate(self, settings: Settings) -> Mapping[str, bool]:
-        """Refuse it on a machine that no request wakes."""
-        if self.exit_when_idle and "web" not in settings.roles:
+        """Refuse it on a machine without all roles: another one may stay awake and need it."""
+        if self.exit_when_idle and settings.roles != Settings().roles:
             raise SettingsError(
-                "GATEWAY_EXIT_WHEN_IDLE is set on a machine without the role web, which no request "
-                "would start again. Unset it, or add web to GATEWAY_ROLE."
+                "GATEWAY_EXIT_WHEN_IDLE is set on a machine without all roles. No request starts a "
+                "worker or signer that sleeps. Unset it, or unset GATEWAY_ROLE on all machines."
             )
         is_length = _LENGTH.fullmatch(self.exit_when_idle) is not None
         return {"exit_when_idle": not self.exit_when_idle or is_length}

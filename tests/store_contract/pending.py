@@ -8,9 +8,13 @@ from gateway_testing.facts import NOW, RESULT, leased, reserved, settling
 from tests.store_contract.events import begin_refund
 
 
-async def find(store: SqlStore, *, sends: bool = True, automatically: bool = True) -> list[str]:
+async def find(
+    store: SqlStore, *, sends: bool = True, automatically: bool = True, after_s: float = 0.0
+) -> list[str]:
     """Return the pending kinds of work with these settings."""
-    return await store.find_pending(sends_refunds=sends, refunds_automatically=automatically)
+    return await store.find_pending(
+        now=NOW + after_s, sends_refunds=sends, refunds_automatically=automatically
+    )
 
 
 async def _fail(store: SqlStore, **fields: object) -> tuple[str, Payment]:
@@ -53,7 +57,8 @@ class PendingContract:
         await store.refunds.decide(task_id, Decision.APPROVED, recipient=None, note="", now=NOW)
         assert await find(store, automatically=automatically) == ["refunds"]
         await store.refunds.note_problem(payment.id, "The refund key holds no USDC.")
-        assert await find(store, automatically=automatically) == []
+        assert await find(store, automatically=automatically, after_s=299) == ["refunds"]
+        assert await find(store, automatically=automatically, after_s=301) == []
         await begin_refund(store, task_id)
         assert await find(store, automatically=automatically) == ["refunds"]
         await store.refunds.end(payment.id, "0x" + "ab" * 32, now=NOW)

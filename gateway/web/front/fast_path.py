@@ -60,11 +60,23 @@ class FastPath:
         if gateway is None or scope["type"] != "http":
             await self.behind(scope, receive, send)
             return
-        is_use = gateway.requests.begin(scope["method"], headers)
+        if not gateway.requests.begin(scope["method"], headers):
+            try:
+                await self._dispatch(gateway, scope, headers, receive, send)
+            finally:
+                gateway.requests.end()
+            return
+        status: int | None = None
+
+        async def send_noted(message: Message) -> None:
+            nonlocal status
+            status = message.get("status", status)
+            await send(message)
+
         try:
-            await self._dispatch(gateway, scope, headers, receive, send)
+            await self._dispatch(gateway, scope, headers, receive, send_noted)
         finally:
-            gateway.requests.end(is_use=is_use)
+            gateway.requests.end(status)
 
     async def _dispatch(
         self, gateway: Gateway, scope: Message, headers: _Headers, receive: Receive, send: Send

@@ -66,6 +66,7 @@ class AlarmWatch:
 
     async def run(self) -> None:
         """Evaluate until cancelled. The first pause leaves a starting gateway time."""
+        self._resume_monitor()
         while True:
             await asyncio.sleep(self.every_s)
             await self.step()
@@ -101,11 +102,18 @@ class AlarmWatch:
         return []
 
     async def sleep(self) -> None:
-        """Send no more heartbeats, and report to their monitor that the gateway sleeps."""
+        """Send no more heartbeats, and report to their monitor that the gateway sleeps.
+
+        A silence that is an alarm goes on. The monitor is the leader's to pause.
+        """
         beat, self.heartbeat = self.heartbeat, None
         if self._beating is not None:
             await asyncio.gather(self._beating, return_exceptions=True)
-        if beat is not None:
+        if beat is None or not self.is_mine():
+            return
+        if self._is_silent():
+            _log.warning("heartbeat.not_paused", problem="Its silence is an alarm.")
+        else:
             await beat.pause()
 
     async def close(self) -> None:
@@ -196,18 +204,24 @@ class AlarmWatch:
             await self.store.write(alarms.delete_old, now)
 
     def _start_beat(self) -> None:
-        """Send a heartbeat, unless an urgent alarm is on or the conditions are unknown.
-
-        A database that takes no writes stops it at once.
-        """
-        beat, now = self.heartbeat, self.now()
-        is_blind = self._evaluated_at is None or now - self._evaluated_at > BLIND_S
-        if not (self._is_writable and self._is_storage_ok):
-            return
+        """Send a heartbeat if one is due and its silence is no alarm."""
+        beat = self.heartbeat
         is_beating = self._beating is not None and not self._beating.done()
-        if beat is None or is_blind or self._is_urgent or is_beating or not beat.is_due:
+        if beat is None or self._is_silent() or is_beating or not beat.is_due:
             return
         self._beating = asyncio.create_task(beat.beat(), name="heartbeat")
+
+    def _is_silent(self) -> bool:
+        """Whether an urgent alarm is on, the conditions are unknown, or the storage fails."""
+        is_blind = self._evaluated_at is None or self.now() - self._evaluated_at > BLIND_S
+        is_stored = self._is_writable and self._is_storage_ok
+        return is_blind or self._is_urgent or not is_stored
+
+    def _resume_monitor(self) -> None:
+        """Send one heartbeat, after which silence is an alarm again: a sleep may have paused it."""
+        beat = self.heartbeat
+        if beat is not None and beat.pause_address is not None and self.is_mine():
+            self._beating = asyncio.create_task(beat.beat(), name="heartbeat")
 
 
 def _log_step(step: Step, now: float) -> None:

@@ -44,11 +44,15 @@ def find_open(db: Connection, condition: str, subject: str) -> AlarmRecord | Non
 
 
 def has_unsent(db: Connection, now: float) -> bool:
-    """Whether a message waits, or a condition of the last minutes may still raise its alarm."""
+    """Whether a message waits, or a condition of the last minutes may still send one.
+
+    It has not held long enough to raise its alarm, or to raise it again at a new urgency.
+    """
     row = db.execute(
         """SELECT EXISTS (SELECT 1 FROM alarm_messages WHERE due_at IS NOT NULL)
                OR EXISTS (SELECT 1 FROM alarms
-                   WHERE ended_at IS NULL AND raised_at IS NULL AND since > ?)""",
+                   WHERE ended_at IS NULL AND urgent_since > ? AND (raised_at IS NULL
+                       OR told_urgency IS NULL OR told_urgency <> urgency))""",
         (now - _SOON_S,),
     ).fetchone()
     return bool(row[0])

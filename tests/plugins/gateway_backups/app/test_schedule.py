@@ -10,6 +10,7 @@ from gateway_backups.names import make_name, read_name
 from gateway_backups.place import place_of
 from gateway_backups.schedule import Backups, BackupTiming
 from tests.conftest import running
+from tests.operator_history import Sale, add_sale
 from tests.patience import PATIENCE_S
 from tests.plugins.gateway_backups.app.conftest import names_in
 
@@ -70,6 +71,26 @@ async def test_an_hour_later_the_next_copy_is_made_and_a_week_later_the_next_dri
     clock.offset_s += 7 * 24 * HOUR
     await _until(lambda: _has(gateway, "drill", 2))
     task.cancel()
+
+
+async def test_an_early_copy_that_is_wanted_during_a_check_is_made(
+    gateway, in_folder, clock, monkeypatch
+):
+    """The check of the drill follows that of the copy."""
+    await gateway.services.store.write(add_sale, Sale(at=clock()))
+    backups = Backups(settings=in_folder, store=gateway.services.store, now=clock)
+    pending = []
+
+    async def want_one(_, kind):
+        if kind == "drill" and not pending:
+            pending.extend(await backups.find_pending())
+        return False
+
+    monkeypatch.setattr(Backups, "_is_due", want_one)
+    task = asyncio.create_task(backups.repeat_forever())
+    await _until(lambda: _has(gateway, "backup", 1))
+    task.cancel()
+    assert pending == ["backup"]
 
 
 async def test_after_a_failure_the_next_time_works(gateway, in_folder, clock, tmp_path):

@@ -34,6 +34,12 @@ class Idler:
         return [line["pending"] for line in self.lines if line["event"] == "idle.stays"]
 
 
+def follow(gateway: Running, clock) -> None:
+    """Measure idleness by the clock of the test, from now on."""
+    requests = gateway.services.requests
+    requests.clock, requests.used_at = clock, clock()
+
+
 @pytest.fixture
 def idling(provider, clock, monkeypatch):
     """Return a function that starts a gateway with settings; by default without the operator's."""
@@ -47,6 +53,7 @@ def idling(provider, clock, monkeypatch):
         with structlog.testing.capture_logs() as lines:
             async with running(chosen, provider, now=clock, **options) as gateway:
                 await gateway.services.lifecycle.warmed.wait()
+                follow(gateway, clock)
                 yield Idler(gateway, clock, lines)
 
     return start

@@ -24,6 +24,17 @@ async def test_without_the_setting_nothing_watches(settings, provider, gateway):
     assert not gateway.services.keeps(IdleWatch)
 
 
+@pytest.mark.parametrize("hours", [-24, 24])
+async def test_a_change_of_the_machines_time_is_no_idleness(settings, idling, hours):
+    async with idling(settings) as idler:
+        passed_s = 0.0
+        idler.gateway.services.requests.clock = lambda: passed_s
+        idler.gateway.services.requests.used_at = 0.0
+        assert not await idler.pass_time(hours * 3_600.0)
+        passed_s = IDLE_S + 1
+        assert await idler.check()
+
+
 @pytest.mark.parametrize(
     ("path", "headers"),
     [
@@ -42,6 +53,18 @@ async def test_a_poll_keeps_it_awake_no_longer(settings, idling, payer, path, he
         await idler.gateway.wait(task)
         assert not await idler.pass_time(IDLE_S - 100)
         await idler.gateway.client.get(path.format(task=task), headers=headers)
+        assert await idler.pass_time(200)
+
+
+@pytest.mark.parametrize(
+    ("path", "json", "status"),
+    [("/xmlrpc.php", {}, 404), ("/api/x402/picture", {"prompt": 5}, 400)],
+)
+async def test_a_refused_request_keeps_it_awake_no_longer(settings, idling, path, json, status):
+    async with idling(settings) as idler:
+        assert not await idler.pass_time(IDLE_S - 100)
+        answer = await idler.gateway.client.post(path, json=json)
+        assert answer.status_code == status
         assert await idler.pass_time(200)
 
 
@@ -123,6 +146,23 @@ async def test_a_third_partys_part_keeps_it_awake(settings, idling):
         assert idler.stays_for() == [["upload"]]
         left.clear()
         assert await idler.check()
+
+
+async def test_work_of_another_node_starts_it_no_second_time(settings, idling):
+    left = []
+
+    async def answer():
+        return left
+
+    async with idling(settings, more=[Slow(answer)]) as idler:
+        services = idler.gateway.services
+        assert await idler.pass_time()
+        left.append("tasks")
+        await services.find(IdleWatch).check_end()
+        assert services.store.fitness.problem == ""
+        await buy(idler.gateway, None)
+        await services.find(IdleWatch).check_end()
+        assert "(tasks)" in services.store.fitness.problem
 
 
 @pytest.mark.parametrize("found", [RuntimeError("broken"), [5], 5])

@@ -16,7 +16,7 @@ check = gateway_idle.IdleWatch.check
 
 async def check_if_idle(self):
     if (pathlib.Path(os.environ["SLOW_FOLDER"]) / "idle").exists():
-        self._gateway.requests.used_at = 0.0
+        self._gateway.requests.used_at = -1e6
         await check(self)
 
 async def find_nothing(_):
@@ -30,7 +30,17 @@ _LATE_WORK = """
 find_pending = gateway_idle.find_pending
 
 async def find_late_work(gateway):
-    return ["late"] if gateway.lifecycle.asleep.is_set() else await find_pending(gateway)
+    if gateway.lifecycle.asleep.is_set():
+        return ["late"]
+    return await find_pending(gateway)
+
+check_end = gateway_idle.IdleWatch.check_end
+
+async def check_end_after_a_request(self):
+    self._gateway.requests.begun += 1
+    await check_end(self)
+
+gateway_idle.IdleWatch.check_end = check_end_after_a_request
 
 gateway_idle.find_pending = find_late_work
 """

@@ -19,6 +19,7 @@ from gateway_idle import IdleWatch
 from gateway_operator.state import Operator
 from tests.conftest import running
 from tests.patience import until
+from tests.plugins.gateway_idle.app.conftest import follow
 from tests.waits import Waits, started_with
 
 DAY_S = 86_400.0
@@ -67,6 +68,7 @@ class Week:
             self.settings, self.provider, now=self.clock, more=[self.pager]
         ) as gateway:
             await gateway.services.lifecycle.warmed.wait()
+            follow(gateway, self.clock)
             for request in requests:
                 await request(gateway)
             while not await self._ends(gateway):

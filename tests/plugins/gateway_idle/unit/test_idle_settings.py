@@ -18,8 +18,12 @@ def test_another_value_is_refused(text):
         idle_s_of(Settings().changed(exit_when_idle=text))
 
 
-def test_a_machine_that_no_request_wakes_must_not_sleep():
-    settings = Settings(role="worker").changed(exit_when_idle="10m")
-    with pytest.raises(SettingsError, match="without the role web"):
-        idle_s_of(settings)
-    assert idle_s_of(Settings(role="web").changed(exit_when_idle="10m")) == 600.0
+@pytest.mark.parametrize("role", ["worker", "signer", "web", "web,worker"])
+def test_a_machine_without_all_roles_must_not_sleep(role):
+    with pytest.raises(SettingsError, match="without all roles"):
+        idle_s_of(Settings(role=role).changed(exit_when_idle="10m"))
+
+
+def test_a_machine_that_names_all_roles_may_sleep():
+    settings = Settings(role="web,worker,signer").changed(exit_when_idle="10m")
+    assert idle_s_of(settings) == 600.0

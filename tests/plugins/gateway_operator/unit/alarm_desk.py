@@ -78,7 +78,7 @@ class FakeUrl:
     beats: int = 0
     is_down: bool = False
 
-    async def request(self, method: str) -> None:
+    async def request(self, method: str, headers=None) -> None:
         if self.is_down:
             raise RequestFailed("Status 500.")
         self.beats += 1

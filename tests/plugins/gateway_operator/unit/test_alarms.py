@@ -1,9 +1,11 @@
 """Alarms from the first detection of a condition to its end, with a test's clock."""
 
+import asyncio
+
 import pytest
 
 from gateway_operator.sql import alarm_messages, alarms
-from tests.plugins.gateway_operator.unit.alarm_desk import NOW, condition
+from tests.plugins.gateway_operator.unit.alarm_desk import NOW, FakeUrl, condition
 
 DAY_S = 86_400.0
 
@@ -193,6 +195,44 @@ async def test_the_heartbeat_is_silent_while_something_urgent_is_on(desk):
     await desk.store.write(alarms.set_mute, held.id, desk.at + 600, "known")
     await desk.step(60)
     assert desk.heartbeat_url.beats == 3
+
+
+async def test_an_alarm_that_becomes_urgent_is_pending_until_it_is_sent(desk):
+    desk.holds = [condition("gas", "warn")]
+    await desk.step()
+    await desk.step(100)
+    assert [one.urgency for one in desk.inbox.received] == ["soon"]
+    assert await desk.watch.find_pending() == []
+    desk.holds = [condition("gas", "bad")]
+    await desk.step(3_600)
+    assert await desk.watch.find_pending() == ["alarms"]
+    await desk.step(70)
+    assert [one.urgency for one in desk.inbox.received] == ["soon", "urgent"]
+    assert await desk.watch.find_pending() == []
+
+
+@pytest.mark.parametrize("reason", ["urgent", "full", "follower", "unknown", ""])
+async def test_a_sleep_pauses_no_silence_that_is_an_alarm(desk, reason):
+    desk.watch.heartbeat.pause_address = monitor = FakeUrl()
+    desk.holds = {"urgent": [condition()], "unknown": None}.get(reason, [])
+    await desk.step()
+    if reason == "full":
+        desk.full = OSError("full")
+        await desk.step()
+    desk.is_leader = reason != "follower"
+    await desk.watch.sleep()
+    assert monitor.beats == (0 if reason else 1)
+
+
+@pytest.mark.parametrize("pauses", [True, False])
+async def test_a_start_makes_a_paused_monitor_count_before_conditions_are_known(desk, pauses):
+    desk.holds = None
+    desk.watch.heartbeat.pause_address = FakeUrl() if pauses else None
+    running = asyncio.create_task(desk.watch.run())
+    await asyncio.sleep(0.05)
+    running.cancel()
+    # Elsewhere, a crash loop must not look alive.
+    assert desk.heartbeat_url.beats == (1 if pauses else 0)
 
 
 async def test_the_heartbeat_is_silent_when_nothing_can_be_known(desk):
