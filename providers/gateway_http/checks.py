@@ -6,7 +6,7 @@ import re
 from urllib.parse import urlsplit
 
 from gateway import SettingsError
-from gateway_http.declarations import RATIOS, Declaration, JobPlaces, Made
+from gateway_http.declarations import MAKE_PICTURES, RATIOS, Declaration, JobPlaces, Made
 from gateway_http.shapes import is_path, refuse_places, with_secrets
 
 # How far the rounded sides may be from a ratio. The gateway refuses pictures beyond 5 %.
@@ -17,7 +17,6 @@ _MAX_PROMPT_CHARS = 10_000
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _SENDABLE = re.compile(r"[!-~]+([ \t]+[!-~]+)*")
 _MEDIA = ("image/", "audio/", "video/")
-_MADE: dict[str, Made] = {"text-to-image": "picture", "image-editing": "picture"}
 _BEGINS: dict[Made, str] = {"picture": "image/", "sound": "audio/", "video": "video/"}
 
 
@@ -116,7 +115,8 @@ def _check_made(one: Declaration) -> None:
     kind, media_type = one.result.kind, one.result.media_type
     if kind == "text" and media_type.startswith(_MEDIA):
         raise SettingsError(f"a result of the kind text is no {media_type}")
-    made = one.declares.result if one.declares is not None else _MADE.get(one.capability)
+    known: Made | None = "picture" if one.capability in MAKE_PICTURES else None
+    made = one.declares.result if one.declares is not None else known
     is_right = kind == made if made in ("text", "json") else kind in ("file", "base64", "link")
     begin = _BEGINS.get(made, "") if made is not None else ""
     if made is not None and not (is_right and media_type.startswith(begin)):

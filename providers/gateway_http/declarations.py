@@ -4,6 +4,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from gateway import PICTURES
+from gateway.domain.capabilities import DECLARED
 from gateway_http.shapes import places_in
 
 RATIOS = ("1:1", "4:3", "3:4", "16:9", "9:16")
@@ -13,6 +15,8 @@ _SIDE = 1024
 Kind = Literal["file", "base64", "link", "text", "json"]
 Content = Literal["picture", "document", "sound", "video"]
 Made = Literal["picture", "text", "json", "sound", "video"]
+# The capabilities of the core that make pictures, which the gateway converts.
+MAKE_PICTURES = frozenset(one.name for one in DECLARED.values() if PICTURES in one.results)
 UnitName = Literal["second", "megapixel", "1,000 characters"]
 
 

@@ -12,10 +12,8 @@ from gateway import (
     UnitPrice,
     usdc,
 )
-from gateway_http.declarations import Declaration, UnitName
+from gateway_http.declarations import MAKE_PICTURES, Declaration, UnitName
 
-# The gateway converts pictures.
-_PICTURES = ("text-to-image", "image-editing")
 _FORMATS = Choice(values=("png", "jpg", "webp"), default="png")
 _UNITS: dict[UnitName, Unit] = {
     "second": SECOND,
@@ -47,7 +45,7 @@ def make_endpoint(slug: str, about: Declaration) -> Endpoint:
         aspect_ratio=Choice(values=about.ratios, default=about.ratios[0]) if has_size else Choice(),
         resolution=_resolutions(about),
         least_pixels=_least_pixels(about) if has_size else {},
-        output_format=_FORMATS if about.capability in _PICTURES else Choice(),
+        output_format=_FORMATS if about.capability in MAKE_PICTURES else Choice(),
         file_extensions=about.files,
         max_prompt_chars=about.max_prompt_chars,
         max_pages=about.max_pages,

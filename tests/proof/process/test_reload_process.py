@@ -119,8 +119,8 @@ def test_a_closed_terminal_still_ends_the_gateway_unless_under_nohup(served, fol
     process, terminal = os.forkpty()
     if process == 0:
         os.chdir(served.folder)
-        if is_nohup:
-            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        # These tests may run under nohup themselves.
+        signal.signal(signal.SIGHUP, signal.SIG_IGN if is_nohup else signal.SIG_DFL)
         os.execve(served.command[0], served.command, served.environment)
     reader = threading.Thread(target=_drain, args=(terminal,), daemon=True)
     reader.start()

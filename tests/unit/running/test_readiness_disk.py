@@ -5,9 +5,12 @@ import os
 import attrs
 import pytest
 
+from gateway.catalog.catalog import Catalog
 from gateway.errors import ExecutionError
 from gateway.running import readiness
 from gateway.running.readiness import Readiness
+from gateway_testing.facts import ENDPOINT
+from tests.conftest import ScriptedProvider
 
 
 class Store:
@@ -27,7 +30,9 @@ def reads(monkeypatch):
 @pytest.fixture
 def ready(settings):
     settings.data_dir.mkdir(parents=True, exist_ok=True)
-    return Readiness(settings, {}, Store())
+    catalog = Catalog({})
+    catalog.register(ENDPOINT, ScriptedProvider(), "acme")
+    return Readiness(settings, catalog, Store())
 
 
 def test_a_thousand_prices_read_the_disk_once(ready, reads, monkeypatch):
@@ -59,6 +64,6 @@ def test_a_payment_reads_the_disk_itself(ready, reads, monkeypatch):
     full = attrs.evolve(ready.read_disk(), free_bytes=0, floor_bytes=1)
     monkeypatch.setattr(readiness, "read_disk", lambda *_, **__: full)
     with pytest.raises(ExecutionError, match="disk is nearly full"):
-        ready.check_serving("any")
+        ready.check_serving(ENDPOINT.slug)
     # Later prices use what the payment has found.
     assert "disk" in str(ready.find_problem())
