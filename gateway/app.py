@@ -250,11 +250,7 @@ def _make_gateway(parts: _Assembly, installation: _Installation) -> Gateway:
         timing=parts.timing,
         sections=parts.manager.sections(),
         try_settings=parts.try_settings,
-        reloads=Reloads(
-            parts.catalog,
-            ask_again(parts.manager, settings, parts.catalog.capabilities),
-            parts.redactor.clean,
-        ),
+        reloads=_make_reloads(parts),
         readiness=readiness,
         wallet=wallet,
         fence=fence,
@@ -262,6 +258,12 @@ def _make_gateway(parts: _Assembly, installation: _Installation) -> Gateway:
     )
     announcer.wake_events = gateway.events.wake
     return gateway
+
+
+def _make_reloads(parts: _Assembly) -> Reloads:
+    catalog, settings = parts.catalog, parts.context.settings
+    ask = ask_again(parts.manager, settings, catalog.capabilities)
+    return Reloads(catalog, ask, parts.redactor.clean)
 
 
 def _make_workers(

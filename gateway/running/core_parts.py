@@ -1,6 +1,7 @@
 """The parts that every gateway has."""
 
 import asyncio
+from functools import partial
 
 import structlog
 
@@ -123,13 +124,6 @@ def _payments(gateway: Gateway) -> Part:
             settlements.close(grace_s=left_s), method_settlements.close(grace_s=left_s)
         )
 
-    async def find_pending() -> list[str]:
-        return await gateway.store.find_pending(
-            now=gateway.now(),
-            sends_refunds=gateway.refunds is not None,
-            refunds_automatically=gateway.settings.refunds_automatically,
-        )
-
     return Part(
         name="payments",
         warm=warm,
@@ -138,7 +132,15 @@ def _payments(gateway: Gateway) -> Part:
         drain_s=None,
         close=gateway.chain.close,
         # Of tasks and refunds, too: one statement finds all three.
-        pending=find_pending,
+        pending=partial(_find_pending, gateway),
+    )
+
+
+async def _find_pending(gateway: Gateway) -> list[str]:
+    return await gateway.store.find_pending(
+        now=gateway.now(),
+        sends_refunds=gateway.refunds is not None,
+        refunds_automatically=gateway.settings.refunds_automatically,
     )
 
 

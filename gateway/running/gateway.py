@@ -9,6 +9,7 @@ from gateway.catalog.catalog import Catalog
 from gateway.catalog.earlier import honours
 from gateway.catalog.functions import DeclaredFunctions
 from gateway.catalog.live_changes import LiveChanges
+from gateway.catalog.registered import Registered
 from gateway.catalog.reloads import Reloads
 from gateway.catalog.watchdog import Watchdog
 from gateway.concurrency.fence import Fence
@@ -192,14 +193,7 @@ class Gateway:
         Without a request, it is the endpoint's base price. `body_digest` is that of the request.
         """
         settings, registered = self.settings, self.catalog.payable(endpoint.slug)
-        earlier_units: tuple[int, ...] = ()
-        if request is not None and registered.earlier:
-            now = self.now()
-            earlier_units = tuple(
-                one.price_of(request)
-                for one, until in registered.earlier
-                if now < until and honours(one, endpoint, request)
-            )
+        earlier_units = self._earlier_prices(registered, endpoint, request)
         # While draining, prices are still quoted. A purchase is then refused with a Retry-After, so
         # clients retry; without a quote they would give up.
         selling: Selling = "everything"
@@ -220,6 +214,19 @@ class Gateway:
             selling=selling,
             maker=None if fallback is None else fallback.endpoint,
             names_model=registered.names_model,
+        )
+
+    def _earlier_prices(
+        self, registered: Registered, endpoint: Endpoint, request: GenerationRequest | None
+    ) -> tuple[int, ...]:
+        """Return the prices of running quotes that a request may still pay."""
+        if request is None or not registered.earlier:
+            return ()
+        now = self.now()
+        return tuple(
+            one.price_of(request)
+            for one, until in registered.earlier
+            if now < until and honours(one, endpoint, request)
         )
 
     def lookup_quote(self, slug: str, request: GenerationRequest | None) -> Quote:
