@@ -71,10 +71,9 @@ def main() -> int:
 
 
 def _changed_files() -> set[str]:
-    """Files that differ from the branch that this work will land on, or from the last commit."""
+    """Files that differ from the branch that this work will land on; none if it is not known."""
     base = _git("merge-base", "origin/main", "HEAD")
-    head = _git("rev-parse", "HEAD")
-    return set(_git("diff", "--name-only", *(base if base and base != head else ["HEAD~1"])))
+    return set(_git("diff", "--name-only", *base)) if base else set()
 
 
 def _exceeds(name: str, lines: list[Line], spare: int = 0) -> bool:

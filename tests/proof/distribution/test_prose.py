@@ -16,11 +16,12 @@ RIDDLE = "Nobody looks at what is told by strangers.\n"
 def repository(tmp_path):
     (tmp_path / "docs").mkdir()
     shutil.copy(SCRIPT, tmp_path / "docs")
-    (tmp_path / "page.md").write_text(GOOD * 200)
+    (tmp_path / "page.md").write_text(GOOD * 3000)
     _git(tmp_path, "init", "--quiet")
     _commit(tmp_path)
     (tmp_path / "second.md").write_text(GOOD)
     _commit(tmp_path)
+    _git(tmp_path, "update-ref", "refs/remotes/origin/main", "HEAD")
     return tmp_path
 
 
@@ -54,6 +55,23 @@ def test_a_changed_page_above_a_goal_fails_with_the_place(repository):
     assert done.returncode == 1
     assert "second.md:2: nobody: Nobody looks at" in done.stdout
     assert "page.md" not in done.stdout
+
+
+def test_committed_changes_count_until_they_land(repository):
+    (repository / "second.md").write_text(GOOD + RIDDLE * 2)
+    _commit(repository)
+    assert _check(repository).returncode == 1
+    _git(repository, "update-ref", "refs/remotes/origin/main", "HEAD")
+    assert _check(repository).returncode == 0
+
+
+def test_without_a_remote_the_last_commit_is_no_measure(repository):
+    """A checkout of one branch passes or fails as a clone does, whatever its last commit was."""
+    (repository / "second.md").write_text(GOOD + RIDDLE * 2)
+    _commit(repository)
+    _git(repository, "update-ref", "-d", "refs/remotes/origin/main")
+    done = _check(repository)
+    assert done.returncode == 0, done.stdout
 
 
 def test_an_unchanged_page_above_a_goal_fails(repository):
