@@ -68,6 +68,13 @@ class NodeRecords(Protocol):
         """Let another node lead within seconds; heartbeats continue."""
         ...
 
+    def may_have_lost(self, seen_at: float) -> bool:
+        """Whether the process that works on a record may have ended.
+
+        `seen_at` is when this process first saw the record, by the loop's clock.
+        """
+        ...
+
     async def stop(self) -> None:
         """Release the leader lease at once, and record a clean shutdown."""
         ...
@@ -98,6 +105,10 @@ class OneNode:
 
     def step_down(self) -> None:
         pass
+
+    def may_have_lost(self, seen_at: float) -> bool:
+        # No other process works on anything.
+        return True
 
     async def stop(self) -> None:
         pass

@@ -6,6 +6,7 @@ starts drivers for payments left open by a restart or an outage of the chain.
 
 import asyncio
 import contextlib
+import math
 import time
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -43,6 +44,9 @@ class SettlementTiming:
     drive_s: float = 30.0
     # Between two sweeps over all open payments.
     sweep_s: float = 5.0
+    # A sweep leaves a payment to the driver of another process for this time, unless that process
+    # may have ended. Most payments are closed by then, even in blocks of 2 s.
+    patience_s: float = 12.0
     # A payment open for longer is checked only every `old_check_s`: the account is empty, or the
     # chain is unreachable.
     old_s: float = 600.0
@@ -70,6 +74,8 @@ class Settlements:
     timing: SettlementTiming = attrs.field(factory=SettlementTiming, kw_only=True)
     # By payment id, of the payments that were open at the last sweep.
     _ages: dict[int, _Age] = attrs.field(factory=dict, init=False)
+    # The end of the last sweep, in loop time.
+    _swept_at: float = attrs.field(default=-math.inf, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._drivers = Drivers(self._on_settled)
@@ -192,8 +198,12 @@ class Settlements:
         self._ages = {
             payment.id: self._ages.get(payment.id, _Age(now)) for payment in open_payments
         }
+        # After a start, or a while in which another process swept, every payment is driven.
+        is_first = now > self._swept_at + self.timing.patience_s
         for payment in open_payments:
             age = self._ages[payment.id]
+            if not is_first and self._has_driver_elsewhere(age, now):
+                continue
             if now < age.seen_at + self.timing.old_s:
                 self._drivers.ensure(payment, self._settle_until_closed, drive_s=drive_s)
             elif now >= age.next_check_at:
@@ -203,8 +213,14 @@ class Settlements:
         ends = await asyncio.gather(
             self._failed.judge_all(), self.settler.tend(), return_exceptions=True
         )
+        self._swept_at = asyncio.get_running_loop().time()
         for error in filter(None, ends):
             raise error
+
+    def _has_driver_elsewhere(self, age: _Age, now: float) -> bool:
+        """Whether another process should still drive a payment, as far as this one knows."""
+        is_young = now < age.seen_at + self.timing.patience_s
+        return is_young and not self._store.nodes.may_have_lost(age.seen_at)
 
 
 class Drivers:

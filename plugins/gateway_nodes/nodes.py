@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import math
 import secrets
 from collections.abc import Collection
 
@@ -17,6 +18,8 @@ _log = structlog.get_logger()
 # After this time another node replaces a dead leader.
 _LEASE_S = 15.0
 _RENEW_EVERY_S = 4.0
+# Until a record that another process wrote just before its end is seen by every other one.
+_LATE_S = 10.0
 # After a crash the machine restarts at once, and watches its old row for this long: a live process
 # would update the row twice in that time.
 _WATCH_S = 10.0
@@ -51,6 +54,10 @@ class SqlNodes:
         self._keep_every_s = _RENEW_EVERY_S
         # By the loop's clock.
         self._leads_until = 0.0
+        # The processes of the last heartbeat, and when one of them was last found to have ended;
+        # `inf` while no other one runs.
+        self._lives: frozenset[str] = frozenset()
+        self._lost_at = math.inf
         self._keeping: asyncio.Task[None] | None = None
 
     async def register(self, *, now: float) -> None:
@@ -85,6 +92,9 @@ class SqlNodes:
     def step_down(self) -> None:
         # The next heartbeat writes a lease that has expired already.
         self._lease_s = 0.0
+
+    def may_have_lost(self, seen_at: float) -> bool:
+        return seen_at <= self._lost_at + _LATE_S
 
     async def stop(self) -> None:
         if self._keeping is None:
@@ -123,7 +133,7 @@ class SqlNodes:
         `now` is the node's own clock. Returns whether it leads.
         """
         try:
-            leads, self.has_workers, ahead_s = await self._write(
+            heartbeat: records.Heartbeat = await self._write(
                 records.renew, self.name, self._life, lease_s, self._roles, now
             )
         except records.NameLost:
@@ -133,8 +143,18 @@ class SqlNodes:
                 "if both are to run."
             )
             return False
+        ahead_s = heartbeat.ahead_s
         self.clock_problem = records.describe_skew(ahead_s) if is_off(ahead_s, 0.0) else ""
-        return bool(leads)
+        self.has_workers = heartbeat.has_workers
+        self._note_lives(heartbeat.lives)
+        return heartbeat.leads
+
+    def _note_lives(self, lives: frozenset[str]) -> None:
+        if not lives - {self._life}:
+            self._lost_at = math.inf
+        elif self._lives - lives or math.isinf(self._lost_at):
+            self._lost_at = asyncio.get_running_loop().time()
+        self._lives = lives
 
     async def unregister(self) -> None:
         """Release the leader lease, and record a clean shutdown."""

@@ -9,6 +9,8 @@ docs/payments.md count it once. All times are the database's, because the nodes'
 
 from collections.abc import Collection, Iterable
 
+import attrs
+
 from gateway.contracts.nodes import NodeRecord
 from gateway.errors import SettingsError
 from gateway.store.sql import Connection, dialect_of, is_off, read_clock
@@ -23,6 +25,8 @@ ROLES = {
 }
 # A running node updates its row every few seconds. After this time it counts as dead.
 _GONE_S = 20.0
+# After two missed heartbeats a node may be dead, so that another one does its urgent work, too.
+_SILENT_S = 10.0
 _FORGOTTEN_S = 86_400.0
 # The role of a node whose clock is off. It takes no new work.
 _OFF = "off"
@@ -83,13 +87,25 @@ class NameLost(Exception):
     """Another process took the node's name while this one sent no heartbeat."""
 
 
+@attrs.frozen(kw_only=True)
+class Heartbeat:
+    """What a node learns by its heartbeat."""
+
+    leads: bool
+    # Whether any node is a worker.
+    has_workers: bool
+    # Seconds that the node's clock is ahead.
+    ahead_s: float
+    # The processes that run, this one included.
+    lives: frozenset[str]
+
+
 def renew(
     db: Connection, name: str, life: str, lease_s: float, roles: Collection[str], now: float
-) -> tuple[bool, bool, float]:
+) -> Heartbeat:
     """Heartbeat: record that a node runs, its roles, and take or renew the leader lease.
 
-    Returns (whether it leads, whether any node is a worker, seconds that the node's clock is
-    ahead). A node whose clock is off is not a worker. Raises `NameLost`.
+    A node whose clock is off is not a worker. Raises `NameLost`.
     """
     clock = read_clock(db)
     known = db.execute("SELECT life FROM nodes WHERE name = ?", (name,)).fetchone()
@@ -102,8 +118,19 @@ def renew(
     for role in _note_roles(db, name, roles, off=is_off(now, clock)):
         _take_role(db, f"{role}:{name}", life, clock + _GONE_S, clock)
     leads = "signer" in roles and _take_role(db, _LEADER, life, clock + lease_s, clock)
-    has_workers = any("worker" in found for found in _find_roles(db, clock).values())
-    return leads, has_workers, now - clock
+    return Heartbeat(
+        leads=leads,
+        has_workers=any("worker" in found for found in _find_roles(db, clock).values()),
+        ahead_s=now - clock,
+        lives=_find_lives(db, clock),
+    )
+
+
+def _find_lives(db: Connection, clock: float) -> frozenset[str]:
+    rows = db.execute(
+        "SELECT life FROM nodes WHERE seen_at >= ? AND life <> ?", (clock - _SILENT_S, _NO_LIFE)
+    )
+    return frozenset(row["life"] for row in rows)
 
 
 def _note_roles(db: Connection, name: str, roles: Collection[str], *, off: bool) -> list[str]:
