@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 import structlog
 
 from gateway import ChainUnavailable, Payment
-from gateway.chain.signer import GasMoney, Signer
+from gateway.chain.signer import MAX_WAITING, GasMoney, Signer
 from gateway.chain.smart_wallets import KEY_GAS
 from gateway.chain.transactions import Call
 from gateway.concurrency.shared_answers import SharedAnswer
@@ -19,17 +19,27 @@ _WAITING_TTL_S = 0.25
 _log = structlog.get_logger()
 
 
+class _Group:
+    """Some keys, and their pending transactions by address, cached for a moment."""
+
+    def __init__(self, signers: Sequence[Signer], now: Callable[[], float]) -> None:
+        self.signers = signers
+        self.waiting: SharedAnswer[dict[str, int]] = SharedAnswer(now, ttl_s=_WAITING_TTL_S)
+
+
 class SettlementKeys:
     """One or more keys. The key with the fewest pending transactions sends the next one.
 
-    A node keeps a limited number of pending transactions per sender, by default often 16.
+    A node keeps a limited number of pending transactions per sender, by default often 16. Of
+    several machines, each uses keys of its own, and other keys if none of those can sign now.
     """
 
     def __init__(self, signers: Sequence[Signer], now: Callable[[], float]) -> None:
         self._signers = signers
         self.addresses = tuple(signer.address for signer in signers)
-        # Pending transactions by key address, cached for a moment.
-        self._waiting: SharedAnswer[dict[str, int]] = SharedAnswer(now, ttl_s=_WAITING_TTL_S)
+        # This machine's, and the rest.
+        self._own = _Group(signers, now)
+        self._others = _Group((), now)
         # Submits in progress by key address, which the journal does not contain yet.
         self._submitting: Counter[str] = Counter()
         # Submits that the last count may have missed: those in progress during it, and later ones.
@@ -89,20 +99,38 @@ class SettlementKeys:
         finally:
             self._submitting[address] -= 1
 
+    def share(self, own: Collection[str]) -> None:
+        """Sign new transactions with these keys. None are all: other machines share them."""
+        mine = set(own).intersection(self.addresses) or set(self.addresses)
+        self._own.signers = [one for one in self._signers if one.address in mine]
+        self._others.signers = [one for one in self._signers if one.address not in mine]
+
     async def _choose(self, gas: int) -> Signer:
         """Return the key that sends the next call."""
         if len(self._signers) == 1:
             return self._signers[0]
-        able = [signer for signer in self._signers if await self._can_pay(signer, gas)]
-        if not able:
+        waiting = await self._count_able(self._own, gas)
+        if self._others.signers and all(count >= MAX_WAITING for count in waiting.values()):
+            waiting |= await self._count_able(self._others, gas)
+        if not waiting:
             raise ChainUnavailable("No settlement key can pay for gas now.")
-        waiting = await self._waiting.get(self._count_waiting)
-        return min(able, key=lambda one: waiting[one.address] + self._uncounted[one.address])
+        chosen = min(waiting, key=lambda address: waiting[address])
+        return next(signer for signer in self._signers if signer.address == chosen)
 
-    async def _count_waiting(self) -> dict[str, int]:
-        self._uncounted = Counter(self._submitting)
-        counts = await asyncio.gather(*(signer.count_waiting() for signer in self._signers))
-        return dict(zip(self.addresses, counts, strict=True))
+    async def _count_able(self, group: "_Group", gas: int) -> dict[str, int]:
+        """Return the pending transactions of each key in the group that can pay, by address."""
+        able = [one.address for one in group.signers if await self._can_pay(one, gas)]
+        if not able:
+            return {}
+        counts = await group.waiting.get(lambda: self._count_waiting(group.signers))
+        # A key that has just come to the group is not counted yet.
+        return {address: counts.get(address, 0) + self._uncounted[address] for address in able}
+
+    async def _count_waiting(self, signers: Sequence[Signer]) -> dict[str, int]:
+        for signer in signers:
+            self._uncounted[signer.address] = self._submitting[signer.address]
+        counts = await asyncio.gather(*(signer.count_waiting() for signer in signers))
+        return {signer.address: count for signer, count in zip(signers, counts, strict=True)}
 
     async def can_pay(self, gas: int) -> bool:
         """Return whether gas is below the cap and any key can pay for several such calls."""
@@ -130,8 +158,9 @@ class SettlementKeys:
                 raise outcome
 
     async def close(self) -> None:
-        """Stop the count in progress."""
-        await self._waiting.close()
+        """Stop the counts in progress."""
+        await self._own.waiting.close()
+        await self._others.waiting.close()
 
     @property
     def seen_money(self) -> GasMoney | None:

@@ -6,10 +6,12 @@ before it is sent, so a restart sends the same bytes again and loses no nonce.
 
 import asyncio
 import functools
+from collections.abc import Collection
 
 from gateway import (
     Authorization,
     CallReverted,
+    Condition,
     ExecutionError,
     Payment,
     PaymentRequired,
@@ -33,6 +35,7 @@ from gateway.concurrency.shared_answers import SharedAnswers
 from gateway.contracts import GasOfKey
 from gateway_local_settler.batches import Batches
 from gateway_local_settler.keys import SettlementKeys
+from gateway_local_settler.waits import KeyWaits
 
 # The most nonces of a settlement key for one payment: one that another process takes, one that is
 # overtaken, and one more. An account with code can make each of them revert at will, so its payment
@@ -64,6 +67,7 @@ class LocalSettler:
             )
         self._context = context
         self._payers = Payers(context)
+        self._waits = KeyWaits(context.now)
         addresses = [address_of(secret) for secret in secrets]
         self._keys = SettlementKeys(
             [
@@ -92,6 +96,23 @@ class LocalSettler:
     def gas(self) -> tuple[GasOfKey, ...]:
         """Each key's balance at the last check, and how many settlements it pays for."""
         return self._keys.gas
+
+    @property
+    def busy_keys(self) -> Collection[str]:
+        """The keys for which payments have had to wait for minutes."""
+        return self._waits.find_busy()
+
+    def share_keys(self, own: Collection[str], busy: Collection[str]) -> None:
+        """Sign with `own` keys only; `busy` are the busy keys of all machines.
+
+        Without own keys, or while none of them can sign, any key signs.
+        """
+        self._keys.share(own)
+        self._waits.busy_anywhere = busy
+
+    async def find_conditions(self) -> list[Condition]:
+        """Return the condition for the operator, if payments wait for keys."""
+        return self._waits.find_conditions()
 
     async def check_ready(self) -> None:
         """Raise `ExecutionError` if every key is nearly out of ETH, or if gas is over the cap."""
@@ -164,7 +185,8 @@ class LocalSettler:
         self, payment: Payment, unsigned: UnsignedTransaction
     ) -> SignedTransaction | None:
         now = self._context.now()
-        return await self._context.journal.begin_settling(payment.id, unsigned, now=now)
+        with self._waits.measured(unsigned.signer):
+            return await self._context.journal.begin_settling(payment.id, unsigned, now=now)
 
     async def _build_call(self, payment: Payment) -> Call:
         if payment.authorization is None:

@@ -47,6 +47,8 @@ def register_parts(register: "Callable[[Part], None]", gateway: "Gateway") -> No
 
         register(make_check(gateway.limits))
     if gateway.store.nodes.has_others:
+        from gateway_nodes.nodes import share_keys  # noqa: PLC0415
         from gateway_nodes.shared_states import make_part  # noqa: PLC0415
 
+        share_keys(gateway.store.nodes, gateway.settlements.settler)
         register(make_part(gateway))

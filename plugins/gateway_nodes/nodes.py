@@ -9,10 +9,10 @@ from collections.abc import Collection
 import structlog
 
 from gateway.contracts import Clock
-from gateway.contracts.nodes import Fitness, NodeRecord
+from gateway.contracts.nodes import Fitness, NodeRecord, NodeRecords
 from gateway.errors import SettingsError
-from gateway.store.sql import Run, is_off
-from gateway_nodes import records
+from gateway.store.sql import Connection, Run, is_off
+from gateway_nodes import key_leases, records
 
 _log = structlog.get_logger()
 # After this time another node replaces a dead leader.
@@ -49,6 +49,8 @@ class SqlNodes:
         # Why this node takes no new work, as of the last heartbeat; empty if it does.
         self.clock_problem = ""
         self._life = secrets.token_hex(8)
+        # Its keys are divided among the nodes; None if the settler has none to divide.
+        self.settler: key_leases.SharesKeys | None = None
         self._watch_s = watch_s
         self._lease_s = _LEASE_S
         self._keep_every_s = _RENEW_EVERY_S
@@ -133,9 +135,7 @@ class SqlNodes:
         `now` is the node's own clock. Returns whether it leads.
         """
         try:
-            heartbeat: records.Heartbeat = await self._write(
-                records.renew, self.name, self._life, lease_s, self._roles, now
-            )
+            heartbeat = await self._beat(lease_s, now)
         except records.NameLost:
             self._fitness.mark_unfit(
                 f"This process stood still, and another one runs as node {self.name} by now. It "
@@ -149,6 +149,22 @@ class SqlNodes:
         self._note_lives(heartbeat.lives)
         return heartbeat.leads
 
+    async def _beat(self, lease_s: float, now: float) -> records.Heartbeat:
+        """Write the heartbeat and the leases of keys, in one transaction."""
+        settler = self.settler
+        keys, busy = (settler.addresses, settler.busy_keys) if settler is not None else ((), ())
+
+        def beat(db: Connection) -> tuple[records.Heartbeat, key_leases.KeyShare]:
+            found = records.renew(db, self.name, self._life, lease_s, self._roles, now)
+            return found, key_leases.share(db, self.name, found.sellers, keys, busy, found.clock)
+
+        heartbeat: records.Heartbeat
+        shared: key_leases.KeyShare
+        heartbeat, shared = await self._write(beat)
+        if settler is not None:
+            settler.share_keys(shared.own, shared.busy)
+        return heartbeat
+
     def _note_lives(self, lives: frozenset[str]) -> None:
         if not lives - {self._life}:
             self._lost_at = math.inf
@@ -159,3 +175,9 @@ class SqlNodes:
     async def unregister(self) -> None:
         """Release the leader lease, and record a clean shutdown."""
         await self._write(records.unregister, self.name, self._life)
+
+
+def share_keys(nodes: NodeRecords, settler: object) -> None:
+    """Divide the settler's keys among the nodes, from the first heartbeat on, if it can."""
+    if isinstance(nodes, SqlNodes) and isinstance(settler, key_leases.SharesKeys):
+        nodes.settler = settler

@@ -7,7 +7,7 @@ docs/payments.md count it once. All times are the database's, because the nodes'
 `roles.epoch` counts changes of leader. No code reads it; it helps an operator debug.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 import attrs
 
@@ -98,6 +98,10 @@ class Heartbeat:
     ahead_s: float
     # The processes that run, this one included.
     lives: frozenset[str]
+    # The names of the nodes that sell, sorted.
+    sellers: Sequence[str]
+    # The database's.
+    clock: float
 
 
 def renew(
@@ -116,13 +120,16 @@ def renew(
     else:
         db.execute("UPDATE nodes SET life = ?, seen_at = ? WHERE name = ?", (life, clock, name))
     for role in _note_roles(db, name, roles, off=is_off(now, clock)):
-        _take_role(db, f"{role}:{name}", life, clock + _GONE_S, clock)
-    leads = "signer" in roles and _take_role(db, _LEADER, life, clock + lease_s, clock)
+        take_role(db, f"{role}:{name}", life, clock + _GONE_S, clock)
+    leads = "signer" in roles and take_role(db, _LEADER, life, clock + lease_s, clock)
+    found = _find_roles(db, clock)
     return Heartbeat(
         leads=leads,
-        has_workers=any("worker" in found for found in _find_roles(db, clock).values()),
+        has_workers=any("worker" in roles_of for roles_of in found.values()),
         ahead_s=now - clock,
         lives=_find_lives(db, clock),
+        sellers=sorted(node for node, roles_of in found.items() if "web" in roles_of),
+        clock=clock,
     )
 
 
@@ -140,7 +147,7 @@ def _note_roles(db: Connection, name: str, roles: Collection[str], *, off: bool)
     return sorted({*roles, _OFF} - {ended})
 
 
-def _take_role(db: Connection, role: str, life: str, until: float, clock: float) -> bool:
+def take_role(db: Connection, role: str, life: str, until: float, clock: float) -> bool:
     """Take or renew a role until a time. False if another process holds it."""
     row = db.execute(
         """INSERT INTO roles (name, holder, epoch, until) VALUES (?, ?, 1, ?)
@@ -171,9 +178,10 @@ def _find_roles(db: Connection, clock: float) -> dict[str, tuple[str, ...]]:
 
 
 def unregister(db: Connection, name: str, life: str) -> None:
-    """Release the leader lease immediately, and record a clean shutdown."""
+    """Release the leases immediately, and record a clean shutdown."""
     db.execute("UPDATE roles SET until = 0.0 WHERE name = ? AND holder = ?", (_LEADER, life))
-    db.execute("DELETE FROM roles WHERE holder = ? AND name <> ?", (life, _LEADER))
+    # Settlement keys are leased by the node's name.
+    db.execute("DELETE FROM roles WHERE holder IN (?, ?) AND name <> ?", (life, name, _LEADER))
     db.execute(
         "UPDATE nodes SET life = ?, seen_at = ? WHERE name = ? AND life = ?",
         (_NO_LIFE, read_clock(db), name, life),

@@ -123,3 +123,37 @@ async def test_the_trouble_of_one_key_keeps_no_other_from_its_work(keys_of):
     with pytest.raises(ChainUnavailable, match="0xa is ill"):
         await keys_of(ill, well).tend()
     assert (ill.asked, well.asked) == (["tend"], ["tend"])
+
+
+async def test_a_machine_signs_with_its_own_keys_and_counts_no_others(keys_of, clock):
+    first, second, third = Key("0xa", waiting=5), Key("0xb", waiting=3), Key("0xc")
+    keys = keys_of(first, second, third)
+    keys.share(["0xa", "0xb"])
+    assert await keys.submit(PAYMENT, CALL) == "sent by 0xb"
+    assert third.asked == []
+    # The others' transactions are tended, too: their machine may be dead.
+    await keys.tend()
+    assert third.asked == ["tend"]
+    # It has another key by now.
+    keys.share(["0xc"])
+    assert await keys.submit(PAYMENT, CALL) == "sent by 0xc"
+
+
+@pytest.mark.parametrize("state", [{"waiting": 64}, {"is_rich": False}])
+async def test_another_machines_key_signs_while_no_own_one_can(keys_of, state):
+    keys = keys_of(Key("0xa", **state), Key("0xb", waiting=9), Key("0xc", waiting=8))
+    keys.share(["0xa"])
+    assert await keys.submit(PAYMENT, CALL) == "sent by 0xc"
+
+
+async def test_the_least_busy_key_signs_if_every_key_is_full(keys_of):
+    keys = keys_of(Key("0xa", waiting=70), Key("0xb", waiting=65), Key("0xc", waiting=69))
+    keys.share(["0xa"])
+    assert await keys.submit(PAYMENT, CALL) == "sent by 0xb"
+
+
+@pytest.mark.parametrize("own", [[], ["0xd"]])
+async def test_a_machine_without_keys_of_its_own_signs_with_any(keys_of, own):
+    keys = keys_of(Key("0xa", waiting=1), Key("0xb"))
+    keys.share(own)
+    assert await keys.submit(PAYMENT, CALL) == "sent by 0xb"
