@@ -6,12 +6,12 @@ node that stood still and believes to have its keys does no harm, nor does a nod
 release, which signs with all keys.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 import attrs
 
-from gateway.store.sql import Connection, Row, placeholders
+from gateway.store.sql import Connection, Row, placeholders, read_clock
 from gateway_nodes.records import take_role
 
 # A dead node's keys are free after this time, as its roles are.
@@ -119,3 +119,24 @@ def _report(db: Connection, name: str, busy: Collection[str], clock: float) -> N
                ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until""",
             (_BUSY + key, name, clock + _BUSY_S),
         )
+
+
+@attrs.frozen(kw_only=True)
+class Leases:
+    """The keys of each node by its name, and the busy keys of all."""
+
+    own: Mapping[str, Sequence[str]]
+    busy: Sequence[str]
+
+
+def read_leases(db: Connection) -> Leases:
+    """Return the current leases."""
+    rows = db.execute(
+        "SELECT name, holder FROM roles WHERE until >= ? ORDER BY name", (read_clock(db),)
+    ).fetchall()
+    own: dict[str, list[str]] = {}
+    for row in rows:
+        if row["name"].startswith(_LEASE):
+            own.setdefault(row["holder"], []).append(row["name"].removeprefix(_LEASE))
+    busy = [row["name"].removeprefix(_BUSY) for row in rows if row["name"].startswith(_BUSY)]
+    return Leases(own=own, busy=busy)

@@ -13,6 +13,7 @@ import psycopg
 
 from gateway.errors import SettingsError
 from gateway.store.sql import MAX_SKEW_S
+from gateway_nodes.key_leases import read_leases
 from gateway_nodes.postgres.migrations import migrations, version_of
 from gateway_nodes.postgres.session import Session, connect, refuse_pooling
 from gateway_nodes.records import find_nodes, report_missing_roles
@@ -127,6 +128,26 @@ def check_nodes(raw: psycopg.Connection[Any], _: str = "") -> str:
     return " ".join([f"{named}.", *report_missing_roles(running)])
 
 
+def check_keys(raw: psycopg.Connection[Any], _: str = "") -> str:
+    """Return how nodes divide the settlement keys; raises `SettingsError` if a key is the limit."""
+    (table,) = _first(raw, "SELECT to_regclass('roles')")
+    leases = read_leases(Session(raw)) if table else None
+    if leases is None or not leases.own:
+        return "no running node has keys of its own"
+    if leases.busy:
+        raise SettingsError(
+            f"x402 payments wait for {', '.join(leases.busy)}. Add keys to "
+            "GATEWAY_SETTLEMENT_KEYS, each with a little ETH, and restart the nodes one by one; "
+            "docs/scale.md has how many."
+        )
+    held = ", ".join(f"{node} has {len(keys)}" for node, keys in sorted(leases.own.items()))
+    sellers = [one.name for one in find_nodes(Session(raw)) if "web" in one.roles]
+    without = [name for name in sellers if name not in leases.own]
+    if not without:
+        return held
+    return f"{held}; {', '.join(without)} has none, and shares those. More keys settle more."
+
+
 def _first(raw: psycopg.Connection[Any], sql: str) -> Any:
     row = raw.execute(sql.encode()).fetchone()
     if row is None:
@@ -141,4 +162,5 @@ _CHECKS: dict[str, Callable[[psycopg.Connection[Any], str], str]] = {
     "database clock": check_clock,
     "database durability": check_durability,
     "database nodes": check_nodes,
+    "settlement keys": check_keys,
 }

@@ -7,9 +7,13 @@ import time
 import attrs
 import pytest
 
+from gateway.errors import SettingsError
 from gateway.store import nonces
+from gateway_nodes.postgres import checks
+from gateway_nodes.postgres.session import connect
 from gateway_nodes.postgres.store import PostgresStore
 from tests.conftest import WALLET, Payer, running
+from tests.gateway.postgres.test_roles import run_nodes
 from tests.gateway.settlement.faulty_rpc import FaultyRpc, forgetful
 from tests.gateway.settlement.test_settlement_keys import new_key, sent_by, with_keys
 from tests.patience import until
@@ -148,6 +152,31 @@ async def test_every_node_hears_of_a_busy_key(migrated_url):
         await one._write(lambda db: db.execute("UPDATE roles SET until = until - 61").rowcount)
         await beat(other, one)
         assert one.nodes.settler.busy == ()
+
+
+# -- commands
+
+
+async def test_commands_show_the_keys_of_each_node(migrated_url, monkeypatch, tmp_path):
+    with connect(migrated_url, "test") as raw:
+        assert checks.check_keys(raw) == "no running node has keys of its own"
+        async with nodes_of(migrated_url, "abc") as stores:
+            for store in stores:
+                store.nodes.settler = Keys(KEYS[:2])
+            await beat(*stores, times=3)
+            found = checks.check_keys(raw)
+            assert found.startswith("a has 1, b has 1; c has none, and shares those.")
+            for store in stores:
+                store.nodes.settler = Keys(KEYS[:4])
+            await beat(*stores, times=3)
+            assert checks.check_keys(raw) == "a has 2, b has 1, c has 1"
+            shown = await run_nodes(migrated_url, monkeypatch, tmp_path)
+            assert shown.count("with 2 settlement keys") == 1
+            assert shown.count("with 1 settlement key") == 2
+            stores[2].nodes.settler.busy_keys = ["0x1"]
+            await beat(*stores)
+            with pytest.raises(SettingsError, match="wait for 0x1"):
+                checks.check_keys(raw)
 
 
 # -- gateways

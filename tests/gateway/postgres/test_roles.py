@@ -113,14 +113,14 @@ async def test_one_sells_and_another_makes_it(settings, provider, payer, databas
 async def test_the_command_says_what_no_machine_does(database_url, monkeypatch, settings, tmp_path):
     async with node(database_url, "a", "web") as web:
         await web.nodes.renew(lease_s=60, now=time.time())
-        output = await _run_nodes(database_url, monkeypatch, tmp_path)
+        output = await run_nodes(database_url, monkeypatch, tmp_path)
     assert "runs (web)" in output
     assert "No machine works" in output
     assert "GATEWAY_ROLE=signer" in output
     assert "No machine sells" not in output
 
 
-async def _run_nodes(address, monkeypatch, folder):
+async def run_nodes(address, monkeypatch, folder):
     import asyncio
 
     monkeypatch.chdir(folder)

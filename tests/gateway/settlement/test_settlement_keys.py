@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from functools import partial
 
 import attrs
 import pytest
@@ -9,6 +10,7 @@ from eth_account import Account
 
 from gateway.app import create_app
 from gateway.errors import SettingsError
+from gateway.running.facts_of_parts import find_conditions
 from gateway.settings import check_settings
 from tests.conftest import WALLET, Payer, buy, operators_rows, running
 from tests.gateway.settlement.faulty_rpc import FaultyRpc
@@ -98,6 +100,26 @@ async def test_a_key_without_gas_is_passed_over(settings, chain, provider):
     assert sent_by(chain, poor, rich) == [0, BUYERS]
     assert [poor.address.lower() in about[0], rich.address.lower() in about[1]] == [True, True]
     assert "enough for about 0 settlements" in about[0]
+
+
+async def test_the_operator_learns_that_payments_wait_for_a_key(settings, chain, provider, clock):
+    async with running(settings, provider, now=clock) as gateway:
+        find = partial(find_conditions, gateway.services)
+        await buy_all(gateway, chain, count=1)
+        assert "keys_busy" not in {one.name for one in await find()}
+        journal = gateway.services.context.journal
+        begin = journal.begin_settling
+
+        async def begin_late(*arguments, **named):
+            clock.offset_s += 0.3
+            return await begin(*arguments, **named)
+
+        journal.begin_settling = begin_late
+        for _ in range(3):
+            await buy_all(gateway, chain, count=5)
+            clock.offset_s += 60
+        (found,) = [one for one in await find() if one.name == "keys_busy"]
+        assert "GATEWAY_SETTLEMENT_KEYS" in found.action
 
 
 @pytest.mark.parametrize(

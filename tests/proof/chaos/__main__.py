@@ -11,7 +11,7 @@ import click
 
 from tests.postgres_server import PostgresServer, find_programs
 from tests.proof.chaos.campaign import Plan, Trade, run_chaos
-from tests.proof.chaos.mutants import MUTANTS
+from tests.proof.chaos.mutants import KEYS_OF_MUTANTS, MUTANTS
 from tests.proof.chaos.releases import NEXT, PRESENT, UPGRADE_MUTANTS, release_of
 from tests.proof.chaos.upgrade import run_upgrade
 from tests.proof.chaos.verdict import ChaosVerdict
@@ -20,6 +20,7 @@ from tests.proof.chaos.verdict import ChaosVerdict
 @click.command()
 @click.option("--seconds", default=180.0, show_default=True, help="How long there is trouble.")
 @click.option("--nodes", default=4, show_default=True, help="How many there are.")
+@click.option("--keys", default=8, show_default=True, help="How many keys they sign with.")
 @click.option("--seed", type=int, help="Of the dice that choose the moments; a new one without.")
 @click.option("--keep", type=click.Path(path_type=Path), help="New folder to work in, kept.")
 @click.option("--mutants", is_flag=True, help="See instead whether each broken node is caught.")
@@ -28,6 +29,7 @@ from tests.proof.chaos.verdict import ChaosVerdict
 def main(
     seconds: float,
     nodes: int,
+    keys: int,
     seed: int | None,
     keep: Path | None,
     mutants: bool,
@@ -58,7 +60,7 @@ def main(
                 verdict, problems = upgraded.chaos, upgraded.problems
             else:
                 plan = Plan(seconds=seconds)
-                verdict, trade = run_chaos(folder, server, plan, seed=seed, nodes=nodes)
+                verdict, trade = run_chaos(folder, server, plan, seed=seed, nodes=nodes, keys=keys)
                 problems = verdict.problems
     _report(verdict, trade, time.monotonic() - started)
     for problem in problems[:20]:
@@ -86,7 +88,11 @@ def _is_caught(name: str, server: PostgresServer, nodes: int, seed: int) -> bool
         # Some fail during a start, while others work. So nodes live longer than a start takes, even
         # on a busy machine, and none waits for its former life to end.
         plan = Plan(seconds=40, kill_every=(3, 5), under_same_name=0.0)
-        verdict, _ = run_chaos(Path(folder), server, plan, seed=seed, nodes=nodes, mutant=name)
+        # Fewer keys than nodes: they meet at each key.
+        keys = KEYS_OF_MUTANTS.get(name, 1)
+        verdict, _ = run_chaos(
+            Path(folder), server, plan, seed=seed, nodes=nodes, keys=keys, mutant=name
+        )
     how = verdict.problems[0] if verdict.problems else "NOT CAUGHT"
     click.echo(f"{name:16} {how}")
     return bool(verdict.problems)

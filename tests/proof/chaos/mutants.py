@@ -3,15 +3,8 @@
 The verdict must catch each of them. Otherwise it proves nothing.
 """
 
-MUTANTS = {
-    # Each start takes away all leases, also those of running nodes.
-    "recovers-all": """
-from gateway.store import tasks
-_recover = tasks.recover
-tasks.recover = lambda db, now, node=None: _recover(db, now)
-""",
-    # Signing does not wait for other nodes that sign with the same key.
-    "signs-alone": """
+# Signing does not wait for other nodes that sign with the same key.
+_SIGNS_ALONE = """
 import time
 from gateway.store import nonces, payments
 _next_nonce = nonces.next_nonce
@@ -21,5 +14,22 @@ def next_nonce(*arguments):
     return nonce
 nonces.next_nonce = next_nonce
 del payments.begin_settling.name_locks
+"""
+MUTANTS = {
+    # Each start takes away all leases, also those of running nodes.
+    "recovers-all": """
+from gateway.store import tasks
+_recover = tasks.recover
+tasks.recover = lambda db, now, node=None: _recover(db, now)
+""",
+    "signs-alone": _SIGNS_ALONE,
+    # Each node has every key as its own, and trusts that no other one signs with it.
+    "owns-all": _SIGNS_ALONE
+    + """
+from gateway_nodes import key_leases
+def share(db, name, sellers, keys, busy, clock):
+    return key_leases.KeyShare(own=tuple(keys), busy=())
+key_leases.share = share
 """,
 }
+KEYS_OF_MUTANTS = {"owns-all": 2}

@@ -302,11 +302,27 @@ def _variables(folder: Path, database: str, s3: str) -> dict[str, str]:
     }
 
 
+def _fund_keys(chain: RemoteChain, count: int) -> dict[str, str]:
+    accounts = [Account.create() for _ in range(count)]
+    for account in accounts:
+        chain.fund(account.address, eth_wei=10**21, usdc_units=0)
+    return {"GATEWAY_SETTLEMENT_KEYS": ",".join(account.key.hex() for account in accounts)}
+
+
 @contextlib.contextmanager
 def prepared(
-    folder: Path, server: PostgresServer, *, count: int, seed: int, release: Release = PRESENT
+    folder: Path,
+    server: PostgresServer,
+    *,
+    count: int,
+    seed: int,
+    release: Release = PRESENT,
+    keys: int = 1,
 ) -> Iterator[Cluster]:
-    """Start a chain, a database, a bucket and `count` nodes, and stop them at the end."""
+    """Start a chain, a database, a bucket and `count` nodes, and stop them at the end.
+
+    The nodes divide `keys` settlement keys, or share them if there are fewer.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     with (
         chain_process(folder) as chain,
@@ -314,14 +330,11 @@ def prepared(
         lossy_way(server) as way,
         _s3_server() as s3,
     ):
-        # All nodes use one key, and share its nonces.
-        account = Account.create()
-        chain.fund(account.address, eth_wei=10**21, usdc_units=0)
-        variables = _variables(folder, way.lead_to(database), s3)
+        variables = _variables(folder, way.lead_to(database), s3) | _fund_keys(chain, keys)
         nodes = []
         for number in range(count):
             name = f"node-{number}"
-            node = Node(name, folder / name, chain, account.key.hex(), **variables)
+            node = Node(name, folder / name, chain, "", **variables)
             node.take(release)
             nodes.append(node)
         (folder / "calls").touch()

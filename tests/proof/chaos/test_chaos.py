@@ -18,7 +18,7 @@ _SHORT = Plan(
 
 @pytest.mark.full
 def test_money_survives_the_nodes_and_their_database(postgres_server, tmp_path):
-    verdict, campaign = run_chaos(tmp_path, postgres_server, _SHORT, seed=20261123, nodes=2)
+    verdict, campaign = run_chaos(tmp_path, postgres_server, _SHORT, seed=20261123, nodes=2, keys=3)
     assert verdict.problems == []
     assert campaign.done["nodes killed"]
     assert campaign.done["crashes of PostgreSQL"]

@@ -106,7 +106,7 @@ def run_upgrade(
 ) -> tuple[UpgradeVerdict, Upgrade]:
     """Run the upgrade; returns the verdict and the upgrade."""
     before, after = releases
-    with prepared(folder, server, count=nodes, seed=seed, release=before) as cluster:
+    with prepared(folder, server, count=nodes, seed=seed, release=before, keys=3) as cluster:
         cluster.start()
         upgrade = Upgrade(cluster, random.Random(seed), before=before, after=after, trade_s=trade_s)
         stood_still = []
