@@ -87,7 +87,7 @@ class Settings(PageSettings):
     )
     settlement_keys: ts.SecretStr = secret(
         "Several settlement keys, separated by commas, instead of one: more keys settle more "
-        "payments a second. Each holds a little ETH.",
+        "payments a second ([how many](scale.md#settlement-keys)). Each holds a little ETH.",
         example="0x followed by 64 hexadecimal digits,0x followed by 64 hexadecimal digits",
     )
     settlement_keystore: Path | None = setting(
