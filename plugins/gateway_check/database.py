@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+from gateway.chain.signer import MAX_WAITING
 from gateway.contracts.store import CheckRow
 from gateway.domain.eip3009 import checksum_address
 from gateway.errors import SettingsError
@@ -64,9 +65,19 @@ async def _check_folder(settings: Settings) -> str:
 
 
 async def _check_open(settings: Settings) -> str:
-    """Return the settlement keys that have signed for open payments."""
+    """Return the settlement keys that have signed for open payments.
+
+    Raises `SettingsError` if a key signs nothing more now.
+    """
     async with open_store(settings, name=_NAME) as store:
         found = await store.sum(open_by_signer)
+    full = [checksum_address(one) for one, count in found.items() if count >= MAX_WAITING]
+    if full and settings.settlement_batch == 1:
+        raise SettingsError(
+            f"{', '.join(full)} has {MAX_WAITING} transactions that are not mined, and signs no "
+            "more. If the chain makes blocks, add keys to GATEWAY_SETTLEMENT_KEYS: docs/scale.md "
+            "has how many."
+        )
     signed = ", ".join(
         f"{count} signed by {checksum_address(signer)}" for signer, count in found.items()
     )

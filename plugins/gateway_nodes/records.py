@@ -13,7 +13,7 @@ import attrs
 
 from gateway.contracts.nodes import NodeRecord
 from gateway.errors import SettingsError
-from gateway.store.sql import Connection, dialect_of, is_off, read_clock
+from gateway.store.sql import Connection, Row, dialect_of, is_off, read_clock
 from gateway.version import VERSION
 
 _LEADER = "leader"
@@ -122,22 +122,16 @@ def renew(
     for role in _note_roles(db, name, roles, off=is_off(now, clock)):
         take_role(db, f"{role}:{name}", life, clock + _GONE_S, clock)
     leads = "signer" in roles and take_role(db, _LEADER, life, clock + lease_s, clock)
-    found = _find_roles(db, clock)
+    running = _find_running(db, clock)
+    found = _find_roles(db, clock, running)
     return Heartbeat(
         leads=leads,
         has_workers=any("worker" in roles_of for roles_of in found.values()),
         ahead_s=now - clock,
-        lives=_find_lives(db, clock),
+        lives=frozenset(row["life"] for row in running if row["seen_at"] >= clock - _SILENT_S),
         sellers=sorted(node for node, roles_of in found.items() if "web" in roles_of),
         clock=clock,
     )
-
-
-def _find_lives(db: Connection, clock: float) -> frozenset[str]:
-    rows = db.execute(
-        "SELECT life FROM nodes WHERE seen_at >= ? AND life <> ?", (clock - _SILENT_S, _NO_LIFE)
-    )
-    return frozenset(row["life"] for row in rows)
 
 
 def _note_roles(db: Connection, name: str, roles: Collection[str], *, off: bool) -> list[str]:
@@ -147,7 +141,7 @@ def _note_roles(db: Connection, name: str, roles: Collection[str], *, off: bool)
     return sorted({*roles, _OFF} - {ended})
 
 
-def take_role(db: Connection, role: str, life: str, until: float, clock: float) -> bool:
+def take_role(db: Connection, role: str, holder: str, until: float, clock: float) -> bool:
     """Take or renew a role until a time. False if another process holds it."""
     row = db.execute(
         """INSERT INTO roles (name, holder, epoch, until) VALUES (?, ?, 1, ?)
@@ -155,22 +149,26 @@ def take_role(db: Connection, role: str, life: str, until: float, clock: float) 
                epoch = roles.epoch + CASE WHEN roles.holder = excluded.holder THEN 0 ELSE 1 END
            WHERE roles.holder = excluded.holder OR roles.until < ?
            RETURNING epoch""",
-        (role, life, until, clock),
+        (role, holder, until, clock),
     ).fetchone()
     return row is not None
 
 
-def _find_roles(db: Connection, clock: float) -> dict[str, tuple[str, ...]]:
+def _find_running(db: Connection, clock: float) -> list[Row]:
+    return db.execute(
+        "SELECT name, life, seen_at FROM nodes WHERE seen_at >= ? AND life <> ?",
+        (clock - _GONE_S, _NO_LIFE),
+    ).fetchall()
+
+
+def _find_roles(db: Connection, clock: float, running: Sequence[Row]) -> dict[str, tuple[str, ...]]:
     """Return the roles of each running node.
 
     Nodes of the previous release record no roles, and have all of them.
     """
     held = db.execute("SELECT name FROM roles WHERE until >= ?", (clock,))
     pairs = [row["name"].split(":", 1) for row in held if ":" in row["name"]]
-    nodes = db.execute(
-        "SELECT name FROM nodes WHERE seen_at >= ? AND life <> ?", (clock - _GONE_S, _NO_LIFE)
-    )
-    found = {row["name"]: [role for role, of in pairs if of == row["name"]] for row in nodes}
+    found = {row["name"]: [role for role, of in pairs if of == row["name"]] for row in running}
     return {
         name: tuple([role for role in ROLES if role in roles or not roles])
         for name, roles in found.items()
@@ -180,17 +178,20 @@ def _find_roles(db: Connection, clock: float) -> dict[str, tuple[str, ...]]:
 def unregister(db: Connection, name: str, life: str) -> None:
     """Release the leases immediately, and record a clean shutdown."""
     db.execute("UPDATE roles SET until = 0.0 WHERE name = ? AND holder = ?", (_LEADER, life))
-    # Settlement keys are leased by the node's name.
-    db.execute("DELETE FROM roles WHERE holder IN (?, ?) AND name <> ?", (life, name, _LEADER))
-    db.execute(
+    db.execute("DELETE FROM roles WHERE holder = ? AND name <> ?", (life, _LEADER))
+    is_ours = db.execute(
         "UPDATE nodes SET life = ?, seen_at = ? WHERE name = ? AND life = ?",
         (_NO_LIFE, read_clock(db), name, life),
-    )
+    ).rowcount
+    if is_ours:
+        # Settlement keys are leased by the node's name.
+        db.execute("DELETE FROM roles WHERE holder = ?", (name,))
 
 
 def find_workers(db: Connection) -> list[str]:
     """Return the names of the worker nodes, sorted. A dead node is still listed for a while."""
-    roles = _find_roles(db, read_clock(db))
+    clock = read_clock(db)
+    roles = _find_roles(db, clock, _find_running(db, clock))
     return sorted(name for name, found in roles.items() if "worker" in found)
 
 
@@ -198,7 +199,7 @@ def find_nodes(db: Connection) -> list[NodeRecord]:
     """Return the nodes seen in the last day, by name."""
     clock = read_clock(db)
     lead = db.execute("SELECT holder, until FROM roles WHERE name = ?", (_LEADER,)).fetchone()
-    roles = _find_roles(db, clock)
+    roles = _find_roles(db, clock, _find_running(db, clock))
     leader = lead["holder"] if lead is not None and lead["until"] >= clock else None
     rows = db.execute(
         f"SELECT * FROM nodes WHERE seen_at > ? ORDER BY name {dialect_of(db).by_bytes}",  # noqa: S608

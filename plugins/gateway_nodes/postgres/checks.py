@@ -145,7 +145,7 @@ def check_keys(raw: psycopg.Connection[Any], _: str = "") -> str:
     without = [name for name in sellers if name not in leases.own]
     if not without:
         return held
-    return f"{held}; {', '.join(without)} has none, and shares those. More keys settle more."
+    return f"{held}; these use the others' keys: {', '.join(without)} (docs/scale.md has how many)"
 
 
 def _first(raw: psycopg.Connection[Any], sql: str) -> Any:

@@ -7,7 +7,12 @@ import pytest
 from click.testing import CliRunner
 
 from gateway.cli import main
+from gateway.errors import SettingsError
+from gateway.store.data_folder import open_store
+from gateway_check.database import find_checks
+from gateway_testing.facts import settling
 from tests.gateway.refunds.conftest import environment
+from tests.migrated_databases import put_database
 from tests.proof.faults.proxy import limits_logs
 from tests.redis_server import run_redis
 
@@ -118,3 +123,16 @@ def test_the_redis_of_the_limits_is_asked_where_one_is_set(rows, tmp_path):
             "Redis is unusable, so each node counts on its own: "
             f"Error 111 connecting to 127.0.0.1:{server.port}" in row["found"]
         )
+
+
+async def test_a_key_that_signs_no_more_is_named(settings):
+    put_database(settings.data_dir / "gateway.db")
+    check = dict(await find_checks(settings))["open payments"]
+    async with open_store(settings) as store:
+        for number in range(63):
+            await settling(store, number)
+    assert (await check()).startswith("63 signed by 0x")
+    async with open_store(settings) as store:
+        await settling(store, 63)
+    with pytest.raises(SettingsError, match=r"has 64 transactions .* add keys"):
+        await check()

@@ -67,6 +67,7 @@ async def test_a_check_has_rows_for_the_server(environment, monkeypatch, databas
         "database clock",
         "database durability",
         "database nodes",
+        "settlement keys",
         "open payments",
     }
     assert await rows["database nodes"]() == "none runs now"

@@ -9,6 +9,7 @@ import pytest
 
 from gateway.errors import SettingsError
 from gateway.store import nonces
+from gateway_nodes.key_leases import read_leases
 from gateway_nodes.postgres import checks
 from gateway_nodes.postgres.session import connect
 from gateway_nodes.postgres.store import PostgresStore
@@ -108,6 +109,16 @@ async def test_a_node_keeps_its_keys_across_a_restart(migrated_url):
             assert await beat(later) == shares[1:]
 
 
+async def test_a_former_process_of_a_node_gives_none_of_its_keys_back(migrated_url):
+    async with nodes_of(migrated_url, "a") as (former,), nodes_of(migrated_url, "a") as (later,):
+        await beat(former)
+        later.nodes._watch_s = 0
+        await later.nodes.register(now=time.time())
+        await beat(later)
+        await former.nodes.unregister()
+        assert (await later.read(read_leases)).own == {"a": list(KEYS)}
+
+
 async def test_with_fewer_keys_than_nodes_some_have_none(migrated_url):
     async with nodes_of(migrated_url, "abc") as stores:
         for store in stores:
@@ -165,7 +176,7 @@ async def test_commands_show_the_keys_of_each_node(migrated_url, monkeypatch, tm
                 store.nodes.settler = Keys(KEYS[:2])
             await beat(*stores, times=3)
             found = checks.check_keys(raw)
-            assert found.startswith("a has 1, b has 1; c has none, and shares those.")
+            assert found.startswith("a has 1, b has 1; these use the others' keys: c ")
             for store in stores:
                 store.nodes.settler = Keys(KEYS[:4])
             await beat(*stores, times=3)
