@@ -41,8 +41,12 @@ class KeyWaits:
         minute = int(self._now() // 60)
         self._signed[key, minute] += 1
         self._waited[key, minute] += has_waited
+        if self._signed[key, minute] == 1:
+            self._forget_before(minute - _MINUTES)
+
+    def _forget_before(self, minute: int) -> None:
         for counts in (self._signed, self._waited):
-            for one in [one for one in counts if one[1] <= minute - _MINUTES]:
+            for one in [one for one in counts if one[1] <= minute]:
                 del counts[one]
 
     def find_busy(self) -> list[str]:
