@@ -33,19 +33,15 @@ def main() -> int:
     _remove_tests(site)
     _remove_sources(site)
     without_tests = _size(site)
-    _strip(libraries(site))
+    if broken := _strip(_libraries(site)):
+        sys.stderr.write(f"prune.py: after `strip` a library cannot be loaded: {broken}\n")
+        return 1
     after = _size(site)
     sys.stdout.write(
         f"pruned {_mb(before)} MB to {_mb(after)}: sources and tests {_mb(before - without_tests)},"
         f" debug tables {_mb(without_tests - after)}\n"
     )
     return 0
-
-
-def libraries(site: Path) -> list[Path]:
-    """Return the shared libraries in a folder."""
-    named = (one for one in _files(site) if one.suffix == ".so" or ".so." in one.name)
-    return [one for one in named if one.read_bytes().startswith(_ELF)]
 
 
 def _remove_tests(site: Path) -> None:
@@ -61,19 +57,27 @@ def _remove_sources(site: Path) -> None:
             one.unlink()
 
 
-def _strip(found: list[Path]) -> None:
-    """Take the debug tables out of libraries, and load each afterwards.
+def _libraries(site: Path) -> list[Path]:
+    """Return the shared libraries that `strip` may change.
 
-    Raises `CalledProcessError` if one cannot be loaded: `strip` breaks some libraries whose
-    segments were moved by others.
+    Those in a folder such as numpy.libs were moved there by auditwheel; `strip` breaks some of
+    them, and would save little.
     """
+    named = (one for one in _files(site) if one.suffix == ".so" and one.parent.suffix != ".libs")
+    return [one for one in named if one.read_bytes().startswith(_ELF)]
+
+
+def _strip(found: list[Path]) -> str:
+    """Take the debug tables out of libraries; return why one cannot be loaded then."""
     for one in found:
         # Into a new file: the old one may have other names, in a cache of uv's for example.
         smaller = one.with_name(f"{one.name}.stripped")
         subprocess.run(["strip", "--strip-unneeded", "-o", smaller, one], check=True)
         shutil.copystat(one, smaller)
         smaller.replace(one)
-    subprocess.run([sys.executable, "-c", _LOAD, *found], check=True)
+    load = [sys.executable, "-c", _LOAD, *found]
+    done = subprocess.run(load, check=False, capture_output=True, text=True)
+    return done.stderr.strip().rpartition("\n")[2] if done.returncode else ""
 
 
 def _files(site: Path) -> list[Path]:
