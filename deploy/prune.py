@@ -14,8 +14,8 @@ from pathlib import Path
 
 # Sources of libraries and of translations, headers, and type stubs. Python reads none of them.
 SOURCES = frozenset((".c", ".cc", ".cpp", ".h", ".hpp", ".po", ".pxd", ".pxi", ".pyi", ".pyx"))
-# Folders of a package's own tests. Crypto's are in SelfTest.
-TESTS = frozenset(("SelfTest", "tests"))
+# Folders of a package's own tests, by Crypto's name for them too, and of numpy's examples.
+TESTS = frozenset(("SelfTest", "_examples", "tests"))
 # A module for Python 2: compileall, and so the image's build, would fail on it.
 PYTHON_2 = ("olefile/olefile2.py",)
 _ELF = b"\x7fELF"

@@ -21,7 +21,7 @@ SOURCES = (ROOT, ROOT / "providers", ROOT / "plugins")
 
 @attrs.define
 class Packages:
-    """An environment with what a list of the image installs, and nothing else."""
+    """An environment with the packages of one of the lists of the image, and nothing else."""
 
     home: Path
 
@@ -55,12 +55,12 @@ class Packages:
         return next((self.home / "lib").glob("python*")) / "site-packages"
 
     def prune(self) -> str:
-        """Run deploy/prune.py on it; return what it prints."""
+        """Run deploy/prune.py on it and return its output."""
         command = [self.python, PRUNE]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
     def run(self, script: str, *words: str | Path) -> str:
-        """Run a script that sees these packages and the checkout; return what it prints."""
+        """Run a script that sees these packages and the checkout; return its output."""
         done = subprocess.run(
             [self.python, "-c", script, *words],
             check=False,
