@@ -77,9 +77,9 @@ models-large: models
 LOCK := $(BIN)/uv pip compile --quiet $(UPGRADE) --custom-compile-command 'make lock' \
 	--universal --python-version 3.11 --fork-strategy fewest --generate-hashes --no-emit-index-url
 
-# In every image.
+# In every image. rich depends on pygments, but our tables and screens colour no source code.
 IMAGE := --extra alarms --extra facilitator --extra fast --extra mcp --extra passkeys \
-	--extra postgres --extra redis
+	--extra postgres --extra redis --no-emit-package pygments
 
 lock: install
 	$(LOCK) --all-extras --no-emit-package generation-gateway-models \

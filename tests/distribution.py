@@ -1,9 +1,9 @@
 """Which tests of a run on several processes stay together: `--dist loadgroup`.
 
 Tests of one file do, except proofs, which are long. Of these, tests that share something expensive
-do: a gateway on each server, a browser, a wheel, a demo, a parser. They are those of one folder and
-server; of the kit, those of one class; of OCR and the log page, those of one file. The mark
-`xdist_group` is not used, because pytest-xdist 3.8 loses it with pytest 9.2.
+do: a gateway on each server, a browser, a wheel, a demo, a parser, pruned packages. They are those
+of one folder and server; of the kit, those of one class; of OCR and the log page, those of one
+file. The mark `xdist_group` is not used, because pytest-xdist 3.8 loses it with pytest 9.2.
 """
 
 import re
@@ -13,7 +13,7 @@ import pytest
 _FILES = ("tests/proof/providers/test_documents_ocr", "tests/proof/documentation/test_log_events")
 _SHARING = re.compile(
     r"tests/(?:plugins/gateway_demo/proof/test_demo|proof/(?:distribution/test_(?:wheel|plugin_docs)"
-    r"|fuzz/test_fuzz_c|pages/test_"
+    r"|fuzz/test_fuzz_c|image/test_prune\.py::test_(?:what|it|each)|pages/test_"
     r"|process/test_(?:event_streams|fast_path|http|payment)|proxies/))"
 )
 

@@ -30,6 +30,8 @@ OURS = {
     "generation-gateway-models",
     "generation-gateway-models-large",
 }
+# No image has these: rich colours source code with it, and the gateway prints none.
+LEFT_OUT = {"pygments"}
 LISTS = {
     "constraints.txt": [f"{PROJECT['name']}[{','.join(EXTRAS)}]"],
     "deploy/image.txt": [f"{PROJECT['name']}[alarms,facilitator,fast,mcp,passkeys,postgres,redis]"],
@@ -153,7 +155,8 @@ def test_what_is_installed_is_what_is_pinned():
 @pytest.mark.parametrize("name", LISTS)
 def test_a_list_holds_what_pyproject_asks_for_and_nothing_else(name):
     pinned = {pin.name: pin.version for pin in pins(name) if pin.is_for()}
-    asked = needed(LISTS[name])
+    left_out = LEFT_OUT if name.startswith("deploy/image") else set()
+    asked = [one for one in needed(LISTS[name]) if canonicalize_name(one.name) not in left_out]
     assert set(pinned) == {canonicalize_name(one.name) for one in asked}, "run `make lock`"
     unfit = [
         f"{one} is pinned to {pinned[canonicalize_name(one.name)]}"

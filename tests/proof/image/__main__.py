@@ -26,6 +26,8 @@ from tests.proof.image.dockerfile import stages
 ROOT = Path(__file__).parents[3]
 _PATIENCE_S = 240.0
 _MB = 1_000_000
+# Of /venv. It had 245 in 2026-11; without deploy/prune.py it would have 320.
+_LARGEST_MB = 265
 
 
 def main() -> int:
@@ -85,6 +87,7 @@ def _size_mb(folder: Path) -> float:
 def _print_sizes(base: CleanRoot, image: Built) -> None:
     whole, bare = _size_mb(image.root.folder), _size_mb(base.folder)
     click.echo(f"base {bare:.0f} MB, image {whole:.0f} MB, /venv {_size_mb(_venv(image)):.0f} MB")
+    _expect(_size_mb(_venv(image)) <= _LARGEST_MB, f"/venv has more than {_LARGEST_MB} MB")
     site = next(_venv(image).glob("lib/python*/site-packages"))
     largest = sorted(((_size_mb(one), one.name) for one in site.iterdir()), reverse=True)[:8]
     click.echo("largest: " + ", ".join(f"{name} {size:.0f}" for size, name in largest))

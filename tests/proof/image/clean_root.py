@@ -10,8 +10,9 @@ from pathlib import Path
 
 import attrs
 
-# Packages of python:3.12-slim that a bare Debian lacks; the Python is Debian's.
-_PACKAGES = "ca-certificates,python3,python3-venv"
+# Packages of python:3.12-slim that a bare Debian lacks; the Python is Debian's. The Dockerfile
+# installs binutils itself, but its commands reach no network here.
+_PACKAGES = "binutils,ca-certificates,python3,python3-venv"
 # The PATH of Docker's Python images.
 PATH = "/usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"
 _ENTER = """

@@ -49,6 +49,18 @@ def test_nothing_in_it_depends_on_the_day_it_is_built():
     assert "ARG SOURCE_DATE_EPOCH=" in DOCKERFILE
 
 
+def test_packages_are_pruned_before_their_bytecode_is_made():
+    """What is pruned includes a module that no Python 3 compiles."""
+    (packages,) = [text for text in texts("RUN") if "prune.py" in text]
+    assert "-r deploy/${LOCK}.txt" in packages.partition("prune.py")[0]
+    assert "compileall" in packages.partition("prune.py")[2]
+
+
+def test_the_gateway_is_a_layer_above_its_packages():
+    copied = [one for one in texts("COPY") if one.startswith("--from=build")]
+    assert copied == ["--from=build /venv /venv", "--from=build /gateway/venv /venv"]
+
+
 @pytest.mark.parametrize(
     ("path", "is_out"),
     [
