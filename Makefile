@@ -173,16 +173,20 @@ crash: install
 	$(BIN)/python -m tests.proof.crashes --cycles 300 --batch 10
 	$(BIN)/python -m tests.proof.crashes.power
 
-# Needs PostgreSQL (tests/README.md). `make chaos SECONDS=600` runs longer.
+# Needs PostgreSQL (tests/README.md). `make chaos SECONDS=600 NODES=4 CHAOS_KEYS=8` runs longer, and
+# with eight settlement keys; so does `make chaos-upgrade` with the last two.
 SECONDS ?= 180
+NODES ?= 4
+CHAOS_KEYS ?= 1
+CLUSTER := --nodes $(NODES) --keys $(CHAOS_KEYS)
 chaos: install
-	$(BIN)/python -m tests.proof.chaos --seconds $(SECONDS)
+	$(BIN)/python -m tests.proof.chaos --seconds $(SECONDS) $(CLUSTER)
 	$(BIN)/python -m tests.proof.chaos --mutants
 
 # Upgrades nodes one by one, and rolls them back. FROM=v0.1.0 starts with a release from git;
 # without it the current code is upgraded to itself with one more migration.
 chaos-upgrade: install
-	$(BIN)/python -m tests.proof.chaos --upgrade $(if $(FROM),--from $(FROM))
+	$(BIN)/python -m tests.proof.chaos --upgrade $(CLUSTER) $(if $(FROM),--from $(FROM))
 	$(BIN)/python -m tests.proof.chaos --upgrade --mutants
 
 races: install

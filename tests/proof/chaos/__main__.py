@@ -20,6 +20,7 @@ from tests.proof.chaos.verdict import ChaosVerdict
 @click.command()
 @click.option("--seconds", default=180.0, show_default=True, help="How long there is trouble.")
 @click.option("--nodes", default=4, show_default=True, help="How many there are.")
+@click.option("--keys", default=1, show_default=True, help="Settlement keys that all nodes share.")
 @click.option("--seed", type=int, help="Of the dice that choose the moments; a new one without.")
 @click.option("--keep", type=click.Path(path_type=Path), help="New folder to work in, kept.")
 @click.option("--mutants", is_flag=True, help="See instead whether each broken node is caught.")
@@ -28,6 +29,7 @@ from tests.proof.chaos.verdict import ChaosVerdict
 def main(
     seconds: float,
     nodes: int,
+    keys: int,
     seed: int | None,
     keep: Path | None,
     mutants: bool,
@@ -53,12 +55,12 @@ def main(
                 folder.mkdir(exist_ok=True)
                 before = release_of(ref, folder) if ref else PRESENT
                 upgraded, trade = run_upgrade(
-                    folder / "nodes", server, (before, NEXT), seed=seed, nodes=nodes
+                    folder / "nodes", server, (before, NEXT), seed=seed, nodes=nodes, keys=keys
                 )
                 verdict, problems = upgraded.chaos, upgraded.problems
             else:
                 plan = Plan(seconds=seconds)
-                verdict, trade = run_chaos(folder, server, plan, seed=seed, nodes=nodes)
+                verdict, trade = run_chaos(folder, server, plan, seed=seed, nodes=nodes, keys=keys)
                 problems = verdict.problems
     _report(verdict, trade, time.monotonic() - started)
     for problem in problems[:20]:

@@ -166,11 +166,12 @@ def run_chaos(
     *,
     seed: int,
     nodes: int = 4,
+    keys: int = 1,
     mutant: str | None = None,
 ) -> tuple[ChaosVerdict, Campaign]:
     """Run the campaign; returns the verdict and the campaign."""
     release = PRESENT if mutant is None else attrs.evolve(PRESENT, patch=MUTANTS[mutant])
-    with prepared(folder, server, count=nodes, seed=seed, release=release) as cluster:
+    with prepared(folder, server, count=nodes, seed=seed, keys=keys, release=release) as cluster:
         cluster.start()
         campaign = Campaign(cluster, random.Random(seed), plan=plan)
         campaign.run()

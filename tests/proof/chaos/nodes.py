@@ -13,7 +13,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import attrs
@@ -114,9 +114,10 @@ class Node(Gateway):
     # Nodes may run another release.
     is_forked = False
 
-    def __init__(self, name: str, folder: Path, chain, key: str, **variables) -> None:
+    def __init__(self, name: str, folder: Path, chain, keys: Sequence[str], **variables) -> None:
         folder.mkdir()
-        super().__init__(folder, chain, key, **variables)
+        several = {"GATEWAY_SETTLEMENT_KEYS": ",".join(keys)} if len(keys) > 1 else {}
+        super().__init__(folder, chain, "" if several else keys[0], **variables, **several)
         (self.site / "slow_provider.py").write_text(PLUGIN)
         self.name = name
         self.lives = 0
@@ -304,7 +305,13 @@ def _variables(folder: Path, database: str, s3: str) -> dict[str, str]:
 
 @contextlib.contextmanager
 def prepared(
-    folder: Path, server: PostgresServer, *, count: int, seed: int, release: Release = PRESENT
+    folder: Path,
+    server: PostgresServer,
+    *,
+    count: int,
+    seed: int,
+    keys: int = 1,
+    release: Release = PRESENT,
 ) -> Iterator[Cluster]:
     """Start a chain, a database, a bucket and `count` nodes, and stop them at the end."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -314,14 +321,16 @@ def prepared(
         lossy_way(server) as way,
         _s3_server() as s3,
     ):
-        # All nodes use one key, and share its nonces.
-        account = Account.create()
-        chain.fund(account.address, eth_wei=10**21, usdc_units=0)
+        # All nodes have the same keys, and share their nonces.
+        accounts = [Account.create() for _ in range(keys)]
+        for account in accounts:
+            chain.fund(account.address, eth_wei=10**21, usdc_units=0)
+        secrets = [account.key.hex() for account in accounts]
         variables = _variables(folder, way.lead_to(database), s3)
         nodes = []
         for number in range(count):
             name = f"node-{number}"
-            node = Node(name, folder / name, chain, account.key.hex(), **variables)
+            node = Node(name, folder / name, chain, secrets, **variables)
             node.take(release)
             nodes.append(node)
         (folder / "calls").touch()
