@@ -13,7 +13,7 @@ export PYTHONDONTWRITEBYTECODE =
 PYTEST := $(BIN)/python -m pytest
 
 .PHONY: install models models-large lock demo quick test collect test-profile test-slow long-proofs proof check bench format docs site frontend clean
-.PHONY: bench-documents bench-models bench-peers bench-paid bench-nodes bench-smoke
+.PHONY: bench-documents bench-models bench-peers bench-paid bench-nodes bench-scale bench-smoke
 .PHONY: image-check check-workflows vendors comfyui newest oldest
 .PHONY: sim mutants crash races faults clients fuzz chaos chaos-upgrade test-postgres
 
@@ -235,6 +235,12 @@ bench-paid: install
 # `make bench-nodes DATABASE_URL=postgresql://…`; its user may create databases, which are dropped.
 bench-nodes: install
 	$(BIN)/python bench/nodes.py $(DATABASE_URL)
+
+# The costs of a sale by two nodes on a PostgreSQL that it starts, and what the model makes of them.
+# `make bench-scale INPUTS=bench/scale_study.toml` models from a file and measures nothing.
+bench-scale: install
+	$(if $(INPUTS),$(BIN)/python bench/scale.py --inputs $(INPUTS),\
+		$(BIN)/python bench/node_costs.py --write bench/scale_measured.toml)
 
 # FastAPI, Express and Hono with the official x402 middleware, without any of the gateway's code.
 PEERS := bench/.peers

@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 LATEST = Path(__file__).with_name("scale_measured.toml")
+NODES, KEYS, CORES = (1, 2, 4, 8, 16), (1, 8, 64), (4, 16)
 _MS = 1000.0
 
 
@@ -157,16 +158,41 @@ def rows(
     return found
 
 
-def table(inputs: Inputs, nodes: Sequence[int], keys: Sequence[int], cores: Sequence[int]) -> Table:
-    """Return the model's table."""
-    found = Table(
-        *("sales a second", "keys", "PostgreSQL", *(f"N = {count}" for count in nodes)),
-        title=f"Modelled from costs measured on {inputs.measured}; ±30 %",
-        title_justify="left",
-    )
+def lines(
+    inputs: Inputs,
+    nodes: Sequence[int] = NODES,
+    keys: Sequence[int] = KEYS,
+    cores: Sequence[int] = CORES,
+) -> list[list[str]]:
+    """Return the model's table as texts, the head first."""
+    found = [["sales a second", "keys", "PostgreSQL", *(f"N = {count}" for count in nodes)]]
     for (flow, key_count, core_count), cells in rows(inputs, nodes, keys, cores).items():
         shown = (f"{rate:,} {name}" for rate, name in cells)
-        found.add_row(flow, str(key_count or "-"), f"{core_count} cores", *shown)
+        found.append([flow, str(key_count or "-"), f"{core_count} cores", *shown])
+    return found
+
+
+def cost_lines(inputs: Inputs) -> list[list[str]]:
+    """Return the costs of a sale as texts, the head first."""
+    found = [["costs of a sale", *inputs.sales]]
+    for field in attrs.fields(Sale):
+        values = [getattr(sale, field.name) for sale in inputs.sales.values()]
+        found.append([f"`{field.name}`", *(f"{value:g}" if value else "-" for value in values)])
+    return found
+
+
+def markdown(texts: Sequence[Sequence[str]]) -> str:
+    """Return a table for a page."""
+    head, *body = (f"| {' | '.join(line)} |" for line in texts)
+    return "\n".join([head, "|---" * len(texts[0]) + "|", *body])
+
+
+def table(texts: Sequence[Sequence[str]], inputs: Inputs) -> Table:
+    """Return a table for a terminal."""
+    title = f"Modelled from costs measured on {inputs.measured}; ±30 %"
+    found = Table(*texts[0], title=title, title_justify="left")
+    for line in texts[1:]:
+        found.add_row(*line)
     return found
 
 
@@ -181,16 +207,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--inputs", type=Path, default=LATEST, help="a table file with the costs")
     parser.add_argument("--set", action="append", default=[], help="such as x402.node_ms=6.4")
-    parser.add_argument("--nodes", type=_counts, default=[1, 2, 4, 8, 16])
-    parser.add_argument("--keys", type=_counts, default=[1, 8, 64])
-    parser.add_argument("--postgres", type=_counts, default=[4, 16], help="cores of the server")
+    parser.add_argument("--nodes", type=_counts, default=NODES)
+    parser.add_argument("--keys", type=_counts, default=KEYS)
+    parser.add_argument("--postgres", type=_counts, default=CORES, help="cores of the server")
+    parser.add_argument("--markdown", action="store_true", help="as in docs/scale.md")
     chosen = parser.parse_args()
     try:
         inputs = read_inputs(chosen.inputs, chosen.set)
     except (OSError, ValueError) as error:
         parser.error(str(error))
+    texts = lines(inputs, chosen.nodes, chosen.keys, chosen.postgres)
     console = Console(width=max(120, Console().width))
-    console.print(table(inputs, chosen.nodes, chosen.keys, chosen.postgres))
+    if chosen.markdown:
+        for part in (cost_lines(inputs), texts):
+            console.print(f"{markdown(part)}\n", soft_wrap=True)
+    else:
+        console.print(table(texts, inputs))
 
 
 if __name__ == "__main__":

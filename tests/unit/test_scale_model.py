@@ -1,5 +1,6 @@
 """The model of several nodes (bench/scale.py): with the study's inputs, the study's table."""
 
+import contextlib
 import importlib.util
 import sys
 from pathlib import Path
@@ -22,9 +23,10 @@ STUDY = {
 }
 
 
-@pytest.fixture(scope="module")
-def scale():
-    spec = importlib.util.spec_from_file_location("bench_scale", BENCH / "scale.py")
+@contextlib.contextmanager
+def loaded(name: str):
+    """Import a file of bench/, which is no package."""
+    spec = importlib.util.spec_from_file_location(f"bench_{name}", BENCH / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     try:
@@ -32,6 +34,12 @@ def scale():
         yield module
     finally:
         del sys.modules[spec.name]
+
+
+@pytest.fixture(scope="module")
+def scale():
+    with loaded("scale") as module:
+        yield module
 
 
 @pytest.fixture
@@ -71,7 +79,23 @@ def test_a_change_that_names_nothing_is_refused(scale, change):
         scale.read_inputs(BENCH / "scale_study.toml", [change])
 
 
-def test_the_measured_inputs_are_complete(scale):
+def test_the_page_has_the_tables_of_the_measured_inputs(scale):
+    """If this fails, paste what `bench/scale.py --markdown` prints."""
+    page = (BENCH.parent / "docs" / "scale.md").read_text("utf-8")
     measured = scale.read_inputs(scale.LATEST)
     assert set(measured.sales) == {"x402", "direct"}
-    assert all(rate for row in scale.rows(measured, *SIZES.values()).values() for rate, _ in row)
+    for part in (scale.cost_lines(measured), scale.lines(measured)):
+        assert scale.markdown(part) in page
+    assert measured.measured.split(",")[0] in page
+
+
+@pytest.mark.parametrize("size", [1, 3, 1000])
+def test_messages_are_counted_however_the_stream_is_cut(size):
+    ready, other = b"Z\0\0\0\x05I", b"C\0\0\0\x0dSELECT 1\0"
+    commit, notified = b"C\0\0\0\x0bCOMMIT\0", b"A\0\0\0\x0a\0\0\0\x01x\0"
+    stream = (other + ready + commit + ready + notified) * 2
+    with loaded("wire_counts") as wire_counts:
+        messages = wire_counts.Messages()
+        for start in range(0, len(stream), size):
+            messages.feed(stream[start : start + size])
+    assert messages.counts == {"round_trips": 4, "commits": 2, "notifications": 2}
