@@ -9,6 +9,7 @@ inputs.
 import argparse
 import contextlib
 import os
+import statistics
 import subprocess
 import time
 from collections import Counter
@@ -42,6 +43,8 @@ from x402_payments import purchases
 
 from tests.postgres_server import PostgresServer, find_programs
 
+# The costs of a sale by the names of `_ROWS`, in columns.
+Columns = dict[str, dict[str, float]]
 _SECONDS = sized(8.0, 0.2)
 _BUYERS = sized(16, 2)  # of two nodes
 _MANY_BUYERS = sized(64, 2)  # of one node, to fill its core
@@ -237,37 +240,53 @@ def _costs(shop: Shop, flow: str, seller: Node, buyers: int) -> dict[str, float]
 class Found:
     """All results."""
 
-    columns: dict[str, dict[str, float]]  # two nodes, by flow and the node that sells
-    alone: dict[str, dict[str, float]]  # one node with many buyers, by flow
+    columns: Columns  # two nodes, by flow and the node that sells
+    alone: Columns  # one node with many buyers, by flow
     one_key_rate: float
     eight_keys_rate: float
     rpc_ms: float
 
 
-def _measure(server: PostgresServer, rpc_ms: float) -> Found:
-    columns, alone, rates = {}, {}, {}
+def _measure(server: PostgresServer, rpc_ms: float, rounds: int) -> Found:
+    """Return the medians of the rounds; within one, flows and roles take turns."""
+    rates: dict[int, list[float]] = {1: [], 8: []}
     with _shop(server, nodes=2, keys=8, rpc_ms=rpc_ms, delay_ms=0.0) as shop:
-        for flow in PATHS:
-            for role in ("follower", "leader"):
-                leader = shop.leader()
-                seller = next(
-                    node for node in shop.nodes if (node.name == leader) == (role == "leader")
-                )
-                columns[f"{flow}, at the {role}"] = _costs(shop, flow, seller, _BUYERS)
+        columns = _medians([_two_nodes(shop) for _ in range(rounds)])
     with _shop(server, nodes=1, keys=8, rpc_ms=rpc_ms, delay_ms=None) as shop:
-        for flow in PATHS:
-            alone[flow] = _costs(shop, flow, shop.nodes[0], _MANY_BUYERS)
-    for keys in (1, 8):
-        with _shop(server, nodes=1, keys=keys, rpc_ms=0.0, delay_ms=0.5) as shop:
-            _sell(shop, "x402", shop.nodes[0], 2)
-            rates[keys] = _sell(shop, "x402", shop.nodes[0], _MANY_BUYERS).rate
+        alone = _medians([_one_node(shop) for _ in range(rounds)])
+    for _ in range(rounds):
+        for keys, found in rates.items():
+            with _shop(server, nodes=1, keys=keys, rpc_ms=0.0, delay_ms=0.5) as shop:
+                _sell(shop, "x402", shop.nodes[0], 2)
+                found.append(_sell(shop, "x402", shop.nodes[0], _MANY_BUYERS).rate)
     return Found(
         columns=columns,
         alone=alone,
-        one_key_rate=rates[1],
-        eight_keys_rate=rates[8],
+        one_key_rate=statistics.median(rates[1]),
+        eight_keys_rate=statistics.median(rates[8]),
         rpc_ms=rpc_ms,
     )
+
+
+def _two_nodes(shop: Shop) -> Columns:
+    found = {}
+    for flow in PATHS:
+        for role in ("follower", "leader"):
+            leader = shop.leader()
+            seller = next(one for one in shop.nodes if (one.name == leader) == (role == "leader"))
+            found[f"{flow}, at the {role}"] = _costs(shop, flow, seller, _BUYERS)
+    return found
+
+
+def _one_node(shop: Shop) -> Columns:
+    return {flow: _costs(shop, flow, shop.nodes[0], _MANY_BUYERS) for flow in PATHS}
+
+
+def _medians(rounds: Sequence[Columns]) -> Columns:
+    return {
+        column: {name: statistics.median(one[column][name] for one in rounds) for name in costs}
+        for column, costs in rounds[0].items()
+    }
 
 
 def _tables(found: Found) -> list[Table]:
@@ -324,11 +343,12 @@ def main() -> None:
     parser.add_argument(
         "--write", type=Path, help=f"the model's inputs, such as {scale.LATEST.name}"
     )
+    parser.add_argument("--rounds", type=int, default=sized(3, 1), help="the median counts")
     parser.add_argument("--smoke", action="store_true", help="a few purchases only")
     chosen = parser.parse_args()
     console = print_head()
     with _server() as server:
-        found = _measure(server, chosen.rpc_ms)
+        found = _measure(server, chosen.rpc_ms, chosen.rounds)
     print_tables(console, _tables(found))
     if chosen.write:
         known = attrs.asdict(scale.read_inputs(scale.LATEST).assumed)
