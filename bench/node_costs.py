@@ -328,7 +328,7 @@ def _text(found: Found, assumed: dict[str, Any]) -> str:
             costs["sweep_ms"] = max(0.0, both[0]["other_ms"] - both[1]["other_ms"])
             # The machine may be full before the key is: then this is too much.
             costs["key_ms"] = 1000 / found.one_key_rate
-        lines += ["", f"[{flow}]", *(f"{name} = {value:.3g}" for name, value in costs.items())]
+        lines += ["", f"[{flow}]", *(f"{name} = {value:.4g}" for name, value in costs.items())]
     lines += ["", "[assumed]", *(f"{name} = {value:g}" for name, value in assumed.items())]
     return "\n".join(lines) + "\n"
 
