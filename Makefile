@@ -217,11 +217,13 @@ bench-models: models
 	$(BIN)/python bench/models.py $(if $(PICTURES),--pictures $(PICTURES)) \
 		$(if $(RECORDINGS),--recordings $(RECORDINGS)) $(if $(PEERS_PYTHON),--peers $(PEERS_PYTHON))
 
-# One request each, to test that the measurements still run; without the peers, which need npm.
+# One request each, to test that the measurements still run; without the peers, which need npm. Needs
+# PostgreSQL (tests/README.md).
 bench-smoke: install
 	$(BIN)/python bench/run.py --smoke
 	$(BIN)/python bench/paid.py --smoke
 	$(BIN)/python bench/peers.py --smoke --only gateway
+	$(BIN)/python bench/node_costs.py --smoke
 	$(BIN)/python bench/models.py --smoke
 
 # `make bench-paid LATENCY_MS=50 KEYS=2 OLD=../older-checkout`; BLOCK_MS=2000 slows the chain down.
