@@ -296,7 +296,9 @@ def _tables(found: Found) -> list[Table]:
     )
     for title, name in _ROWS.items():
         two.add_row(title, *(f"{column[name]:.1f}" for column in found.columns.values()))
-    one = Table("", "node, ms", "PostgreSQL, ms", "a second here", title="One node, 64 buyers")
+    one = Table(
+        "", "node, ms", "PostgreSQL, ms", "a second here", title=f"One node, {_MANY_BUYERS} buyers"
+    )
     for flow, costs in found.alone.items():
         cells = (costs[name] for name in ("seller_ms", "postgres_ms", "rate"))
         one.add_row(flow, *(f"{value:.1f}" for value in cells))
