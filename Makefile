@@ -13,7 +13,7 @@ export PYTHONDONTWRITEBYTECODE =
 PYTEST := $(BIN)/python -m pytest
 
 .PHONY: install models models-large lock demo quick test collect test-profile test-slow long-proofs proof check bench format docs site frontend clean
-.PHONY: bench-documents bench-models bench-peers bench-paid bench-nodes bench-smoke
+.PHONY: bench-documents bench-models bench-peers bench-paid bench-nodes bench-scale bench-smoke
 .PHONY: image-check check-workflows vendors comfyui newest oldest
 .PHONY: sim mutants crash races faults clients fuzz chaos chaos-upgrade test-postgres
 
@@ -173,16 +173,20 @@ crash: install
 	$(BIN)/python -m tests.proof.crashes --cycles 300 --batch 10
 	$(BIN)/python -m tests.proof.crashes.power
 
-# Needs PostgreSQL (tests/README.md). `make chaos SECONDS=600` runs longer.
+# Needs PostgreSQL (tests/README.md). `make chaos SECONDS=600 NODES=4 CHAOS_KEYS=1` runs longer, and
+# with one settlement key; so does `make chaos-upgrade` with the last two.
 SECONDS ?= 180
+NODES ?= 4
+CHAOS_KEYS ?= 8
+CLUSTER := --nodes $(NODES) --keys $(CHAOS_KEYS)
 chaos: install
-	$(BIN)/python -m tests.proof.chaos --seconds $(SECONDS)
+	$(BIN)/python -m tests.proof.chaos --seconds $(SECONDS) $(CLUSTER)
 	$(BIN)/python -m tests.proof.chaos --mutants
 
 # Upgrades nodes one by one, and rolls them back. FROM=v0.1.0 starts with a release from git;
 # without it the current code is upgraded to itself with one more migration.
 chaos-upgrade: install
-	$(BIN)/python -m tests.proof.chaos --upgrade $(if $(FROM),--from $(FROM))
+	$(BIN)/python -m tests.proof.chaos --upgrade $(CLUSTER) $(if $(FROM),--from $(FROM))
 	$(BIN)/python -m tests.proof.chaos --upgrade --mutants
 
 races: install
@@ -213,11 +217,13 @@ bench-models: models
 	$(BIN)/python bench/models.py $(if $(PICTURES),--pictures $(PICTURES)) \
 		$(if $(RECORDINGS),--recordings $(RECORDINGS)) $(if $(PEERS_PYTHON),--peers $(PEERS_PYTHON))
 
-# One request each, to test that the measurements still run; without the peers, which need npm.
+# One request each, to test that the measurements still run; without the peers, which need npm. Needs
+# PostgreSQL (tests/README.md).
 bench-smoke: install
 	$(BIN)/python bench/run.py --smoke
 	$(BIN)/python bench/paid.py --smoke
 	$(BIN)/python bench/peers.py --smoke --only gateway
+	$(BIN)/python bench/node_costs.py --smoke
 	$(BIN)/python bench/models.py --smoke
 
 # `make bench-paid LATENCY_MS=50 KEYS=2 OLD=../older-checkout`; BLOCK_MS=2000 slows the chain down.
@@ -231,6 +237,12 @@ bench-paid: install
 # `make bench-nodes DATABASE_URL=postgresql://…`; its user may create databases, which are dropped.
 bench-nodes: install
 	$(BIN)/python bench/nodes.py $(DATABASE_URL)
+
+# The costs of a sale by two nodes on a PostgreSQL that it starts, and what the model makes of them.
+# `make bench-scale INPUTS=bench/scale_study.toml` models from a file and measures nothing.
+bench-scale: install
+	$(if $(INPUTS),$(BIN)/python bench/scale.py --inputs $(INPUTS),\
+		$(BIN)/python bench/node_costs.py --write bench/scale_measured.toml)
 
 # FastAPI, Express and Hono with the official x402 middleware, without any of the gateway's code.
 PEERS := bench/.peers

@@ -49,7 +49,7 @@ class Round:
 
 
 @contextlib.contextmanager
-def _bucket() -> Iterator[dict[str, object]]:
+def bucket() -> Iterator[dict[str, object]]:
     """Run the stub bucket; yields the settings for it."""
     port = free_port()
     script = [str(BENCH / "stub_bucket.py"), str(port)]
@@ -114,12 +114,12 @@ def _measure(url: str) -> dict[str, list[Round]]:
     """Return the rounds of each contestant. They take turns; only one runs at a time."""
     found = defaultdict(list)
     for _ in range(_ROUNDS):
-        with _bucket() as bucket:
-            with _contestant("SQLite, 1 node", 1, **bucket) as one:
+        with bucket() as files:
+            with _contestant("SQLite, 1 node", 1, **files) as one:
                 found[one.name].append(_warm_and_sell(one))
             for nodes in _NODES:
                 with _database(url) as fresh:
-                    settings = bucket | {"database_url": fresh}
+                    settings = files | {"database_url": fresh}
                     name = f"PostgreSQL, {nodes} node{'s' * (nodes > 1)}"
                     with _contestant(name, nodes, **settings) as one:
                         found[one.name].append(_warm_and_sell(one))

@@ -5,6 +5,7 @@ Signatures are real and prepared in advance. The chain is a stub (`stub_chain.py
 
 import argparse
 import contextlib
+import hashlib
 import statistics
 import time
 from collections import Counter, defaultdict
@@ -25,8 +26,9 @@ _READY_A_SECOND = 20  # signed in advance per buyer; a faster buyer signs more
 _WARM_S = sized(2.0, 0.1)
 # A gateway is idle if it uses less than this share of a core between two polls.
 _IDLE_CPU, _POLL_S, _MAX_BACKLOG_S = 0.05, 0.3, 120.0
-_KEYS = [f"{n:064x}" for n in range(1, 100)]
-_PATHS = {"x402": "/api/x402/instant", "direct": "/api/proxy-generate"}
+# The gateway refuses the keys of examples, such as 1.
+KEYS = [hashlib.sha256(b"bench %d" % n).hexdigest() for n in range(99)]
+PATHS = {"x402": "/api/x402/instant", "direct": "/api/proxy-generate"}
 
 
 @attrs.frozen
@@ -69,7 +71,7 @@ def _key_settings(tree: Tree, keys: int) -> dict[str, object]:
         return {}
     if not tree.knows("settlement_keys"):
         raise SystemExit(f"{tree.name} knows no GATEWAY_SETTLEMENT_KEYS: leave KEYS out")
-    return {"settlement_key": "", "settlement_keys": ",".join(_KEYS[:keys])}
+    return {"settlement_key": "", "settlement_keys": ",".join(KEYS[:keys])}
 
 
 @contextlib.contextmanager
@@ -93,7 +95,7 @@ def _name(tree: Tree, server: Mapping[str, str], keys: int) -> str:
     return ", ".join([tree.name, *server.values(), *([f"{keys} keys"] if keys > 1 else [])])
 
 
-def _wait_quiet(pid: int) -> None:
+def wait_quiet(pid: int) -> None:
     """Wait until a gateway has finished its tasks: the others use the same core."""
     deadline, used_s = time.monotonic() + _MAX_BACKLOG_S, -1.0
     while time.monotonic() < deadline:
@@ -114,11 +116,11 @@ def _buyers(flow: str, clients: int, seconds: float) -> list[NextRequest]:
 def _sell(one: Contestant, flow: str, clients: int, seconds: float) -> Round:
     """Let the buyers of one gateway buy one after the other."""
     requests = _buyers(flow, clients, seconds)
-    target = Target(name=flow, port=one.port, path=_PATHS[flow])
+    target = Target(name=flow, port=one.port, path=PATHS[flow])
     before, began_s = Counter(ask_chain(one.rpc_url, "bench_counts")), cpu_s(one.pid)
     load = repeat_here(target, requests, seconds)
     # A purchase's cost includes its task.
-    _wait_quiet(one.pid)
+    wait_quiet(one.pid)
     after, used_s = Counter(ask_chain(one.rpc_url, "bench_counts")), cpu_s(one.pid) - began_s
     settled = after.pop("settled") - before.pop("settled")
     if load.wrong:
@@ -202,7 +204,7 @@ def _plan() -> Plan:
     parser.add_argument("--latency-ms", type=float, default=50, help="of each RPC call")
     parser.add_argument("--keys", type=int, default=1, help="settlement keys, beside one")
     parser.add_argument("--old", type=Path, help="another checkout, measured by turns")
-    parser.add_argument("--flow", choices=_PATHS, help="both where none is named")
+    parser.add_argument("--flow", choices=PATHS, help="both where none is named")
     parser.add_argument("--clients", type=int, default=sized(64, 2))
     parser.add_argument("--rounds", type=int, default=sized(3, 1))
     parser.add_argument("--seconds", type=float, default=sized(5.0, 0.1))
@@ -214,7 +216,7 @@ def _plan() -> Plan:
         trees=[HERE, *([tree_at(chosen.old)] if chosen.old else [])],
         keys=chosen.keys,
         latencies_ms=sorted({0.0, chosen.latency_ms}),
-        flows=[chosen.flow] if chosen.flow else list(_PATHS),
+        flows=[chosen.flow] if chosen.flow else list(PATHS),
         clients=chosen.clients,
         rounds=chosen.rounds,
         seconds=chosen.seconds,

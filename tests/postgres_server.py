@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -25,7 +25,7 @@ _TEMPLATE = "gateway_template"
 _MIGRATED = "gateway_migrated"
 _MEMORY = "/dev/shm"
 _ROOM_BYTES = 2 << 30
-_SETTINGS = {
+_SETTINGS: Mapping[str, str] = {
     "fsync": "off",
     "listen_addresses": "",
     "max_connections": "100",
@@ -57,11 +57,15 @@ def _roomy_memory() -> str | None:
 class PostgresServer:
     """A cluster that listens on a socket in its own folder."""
 
-    def __init__(self, programs: Path) -> None:
+    def __init__(
+        self, programs: Path, *, parent: str | None = None, settings: Mapping[str, str] = _SETTINGS
+    ) -> None:
+        """`parent` is where its folder is made; None: in memory if that has room."""
         self._programs = programs
+        self._settings = settings
         # PostgreSQL refuses to run as root. A socket's path may have 107 bytes, so it is short.
         self._user = "postgres" if os.geteuid() == 0 else None
-        self._folder = Path(tempfile.mkdtemp(prefix="gw-pg-", dir=_roomy_memory()))
+        self._folder = Path(tempfile.mkdtemp(prefix="gw-pg-", dir=parent or _roomy_memory()))
         self._numbers = itertools.count()
         self._has_migrated = False
         self._process: subprocess.Popen[bytes] | None = None
@@ -107,6 +111,12 @@ class PostgresServer:
     def promote(self) -> None:
         """Let a standby take over: it begins a new timeline, and accepts writes."""
         self._run("pg_ctl", "promote", "-w", "-D", str(self._folder / "data"))
+
+    @property
+    def pid(self) -> int:
+        """The server's main process, the parent of its sessions."""
+        note = self._folder / "data" / "postmaster.pid"
+        return int(note.read_text().splitlines()[0])
 
     @property
     def folder(self) -> Path:
@@ -160,7 +170,8 @@ class PostgresServer:
         return _MIGRATED
 
     def _serve(self) -> None:
-        settings = [part for name, value in _SETTINGS.items() for part in ("-c", f"{name}={value}")]
+        named = [f"{name}={value}" for name, value in self._settings.items()]
+        settings = [part for setting in named for part in ("-c", setting)]
         command = [
             str(self._programs / "postgres"),
             *("-D", str(self._folder / "data")),

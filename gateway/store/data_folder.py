@@ -211,7 +211,8 @@ def lock_data(settings: Settings) -> TextIO:
         lock.close()
         raise SettingsError(
             f"Another gateway uses {settings.data_dir}. Stop it, or set another folder for this "
-            "one: GATEWAY_DATA_DIR=/data2"
+            "one: GATEWAY_DATA_DIR=/data2. Processes that share a wallet also share a PostgreSQL, "
+            "GATEWAY_DATABASE_URL."
         )
     # The note of a process that has ended.
     lock.truncate(0)

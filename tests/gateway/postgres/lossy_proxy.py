@@ -35,7 +35,12 @@ class LossyProxy:
         if asyncio.get_running_loop().time() < self._back_at:
             writer.close()
             return
-        up_reader, up_writer = await asyncio.open_unix_connection(self._socket_path)
+        try:
+            up_reader, up_writer = await asyncio.open_unix_connection(self._socket_path)
+        except OSError:
+            # The server is down, and refuses connections itself.
+            writer.close()
+            return
         down = asyncio.create_task(_pass_on(up_reader, writer))
         self._open.add(writer)
         names = set()

@@ -20,7 +20,7 @@ from tests.proof.chaos.verdict import ChaosVerdict
 @click.command()
 @click.option("--seconds", default=180.0, show_default=True, help="How long there is trouble.")
 @click.option("--nodes", default=4, show_default=True, help="How many there are.")
-@click.option("--keys", default=8, show_default=True, help="How many keys they sign with.")
+@click.option("--keys", default=8, show_default=True, help="Settlement keys that they divide.")
 @click.option("--seed", type=int, help="Of the dice that choose the moments; a new one without.")
 @click.option("--keep", type=click.Path(path_type=Path), help="New folder to work in, kept.")
 @click.option("--mutants", is_flag=True, help="See instead whether each broken node is caught.")
@@ -55,7 +55,7 @@ def main(
                 folder.mkdir(exist_ok=True)
                 before = release_of(ref, folder) if ref else PRESENT
                 upgraded, trade = run_upgrade(
-                    folder / "nodes", server, (before, NEXT), seed=seed, nodes=nodes
+                    folder / "nodes", server, (before, NEXT), seed=seed, nodes=nodes, keys=keys
                 )
                 verdict, problems = upgraded.chaos, upgraded.problems
             else:

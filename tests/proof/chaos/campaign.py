@@ -171,8 +171,7 @@ def run_chaos(
 ) -> tuple[ChaosVerdict, Campaign]:
     """Run the campaign; returns the verdict and the campaign."""
     release = PRESENT if mutant is None else attrs.evolve(PRESENT, patch=MUTANTS[mutant])
-    cluster_of = prepared(folder, server, count=nodes, seed=seed, release=release, keys=keys)
-    with cluster_of as cluster:
+    with prepared(folder, server, count=nodes, seed=seed, keys=keys, release=release) as cluster:
         cluster.start()
         campaign = Campaign(cluster, random.Random(seed), plan=plan)
         campaign.run()

@@ -101,12 +101,13 @@ def run_upgrade(
     *,
     seed: int,
     nodes: int = 3,
+    keys: int = 1,
     trade_s: float = 5.0,
     way_back: bool = True,
 ) -> tuple[UpgradeVerdict, Upgrade]:
     """Run the upgrade; returns the verdict and the upgrade."""
     before, after = releases
-    with prepared(folder, server, count=nodes, seed=seed, release=before, keys=3) as cluster:
+    with prepared(folder, server, count=nodes, seed=seed, keys=keys, release=before) as cluster:
         cluster.start()
         upgrade = Upgrade(cluster, random.Random(seed), before=before, after=after, trade_s=trade_s)
         stood_still = []

@@ -103,10 +103,10 @@ def test_grafana_finds_its_panels_and_prometheus():
     assert any(target.startswith(folder) for _, target in mounts(SERVICES["grafana"]))
 
 
-def caddy(*words: str) -> subprocess.CompletedProcess:
+def caddy(*words: str, **more: str) -> subprocess.CompletedProcess:
     settings = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/")}
     command = [CADDY, *words, "--config", DEPLOY / "Caddyfile", "--adapter", "caddyfile"]
-    settings["GATEWAY_DOMAIN"] = "gateway.example.com"
+    settings |= {"GATEWAY_DOMAIN": "gateway.example.com", **more}
     return subprocess.run(command, env=settings, capture_output=True, text=True, check=False)
 
 
@@ -118,6 +118,13 @@ def test_caddy_passes_on_the_address_that_it_sees_itself():
     assert '"dial": "gateway:8080"' in text
     header = GATEWAY["environment"]["GATEWAY_CLIENT_IP_HEADER"]
     assert f'"set": {{"{header.title()}": ["{{http.request.remote.host}}"]}}' in text
+
+
+@pytest.mark.skipif(CADDY is None, reason="needs caddy")
+def test_caddy_shares_the_requests_out_to_several_processes():
+    adapted = caddy("adapt", GATEWAY_UPSTREAM="127.0.0.1:8081 127.0.0.1:8082")
+    text = json.dumps(json.loads(adapted.stdout))
+    assert '"upstreams": [{"dial": "127.0.0.1:8081"}, {"dial": "127.0.0.1:8082"}]' in text
 
 
 def docker_has_compose() -> bool:

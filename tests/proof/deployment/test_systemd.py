@@ -25,13 +25,17 @@ def service() -> configparser.SectionProxy:
     return parser["Service"]
 
 
-@pytest.fixture
-def installed(tmp_path: Path) -> Path:
-    """Return the unit with an existing program, which systemd requires."""
+def install(name: str, folder: Path) -> Path:
+    """Write the unit under a name, with an existing program, which systemd requires."""
     text = UNIT.read_text("utf-8")
-    copy = tmp_path / UNIT.name
+    copy = folder / name
     copy.write_text(re.sub(r"ExecStart=\S+", f"ExecStart={shutil.which('true')}", text))
     return copy
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> Path:
+    return install(UNIT.name, tmp_path)
 
 
 @needs_systemd
@@ -40,6 +44,26 @@ def test_systemd_finds_nothing_to_say_about_it(installed):
         [ANALYZE, "verify", "--man=no", installed], capture_output=True, text=True, check=False
     )
     assert (verified.returncode, verified.stderr) == (0, "")
+
+
+@needs_systemd
+def test_the_same_file_is_valid_as_a_template_of_several_processes(tmp_path):
+    template = install("generation-gateway@.service", tmp_path)
+    verified = subprocess.run(
+        [ANALYZE, "verify", "--man=no", template.with_name("generation-gateway@2.service")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (verified.returncode, verified.stderr) == (0, "")
+
+
+def test_each_process_of_the_template_has_its_own_folder_and_settings(service):
+    assert service["StateDirectory"] == "generation-gateway%i"
+    text = UNIT.read_text("utf-8")
+    # Not required: a single process has none. Later files take precedence.
+    files = re.findall(r"^EnvironmentFile=(.*)$", text, re.MULTILINE)
+    assert files == ["/etc/generation-gateway/gateway.env", "-/etc/generation-gateway/node%i.env"]
 
 
 @needs_systemd
