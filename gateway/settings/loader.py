@@ -9,7 +9,6 @@ from typing import Any
 
 import attrs
 import typed_settings as ts
-from typed_settings.converters import TSConverter
 from typed_settings.exceptions import TsError
 from typed_settings.loaders import DictLoader
 
@@ -17,7 +16,7 @@ from gateway.errors import SettingsError
 from gateway.settings.checks import check_settings
 from gateway.settings.model import Settings
 from gateway.settings.page import FILLED, of_command
-from gateway.settings.sections import hint, variable
+from gateway.settings.sections import converter, hint, variable
 
 # Fields that this module fills; the operator cannot set them by name.
 _FILLED_HERE = {"plugin_values", "unknown_in_file", *FILLED}
@@ -126,7 +125,7 @@ def _load(written: Mapping[str, Any]) -> Settings:
             Settings,
             # The plugin manager finds mistyped names later.
             loaders=[DictLoader(own), ts.EnvLoader(prefix="GATEWAY_")],
-            converter=TSConverter(strlist_sep=","),
+            converter=converter(),
         )
     except (ExceptionGroup, TsError) as error:
         raise SettingsError(_explain_mistake(error)) from None

@@ -99,13 +99,13 @@ def read_section(values: Mapping[str, Any], prefix: str, kind: type[Section]) ->
     for name, field in fields.items():
         if field.name in given:
             _check_kind(name, field, given[field.name], kind)
-    return _converter().structure(given, kind)
+    return converter().structure(given, kind)
 
 
 def _check_kind(name: str, field: "attrs.Attribute[Any]", value: Any, kind: type) -> None:
     """Read one value alone, so that the error can name the setting and need not show the value."""
     try:
-        _converter().structure({field.name: value}, kind)
+        converter().structure({field.name: value}, kind)
     except (ExceptionGroup, TsError, ValueError, TypeError):
         raise wrong(name, field, "has a value of the wrong kind") from None
 
@@ -138,6 +138,9 @@ def hint(name: str, field: "attrs.Attribute[Any]") -> str:
 
 
 @functools.cache
-def _converter() -> TSConverter:
-    """Convert values alone: `ts.load_settings` parses the source of `kind` at every call."""
+def converter() -> TSConverter:
+    """Return the converter of all settings.
+
+    The first call imports pydantic if it is installed, unless that is hidden, as in `serve`.
+    """
     return TSConverter(strlist_sep=",")
