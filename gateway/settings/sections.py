@@ -2,11 +2,12 @@
 
 import functools
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
 import attrs
 import typed_settings as ts
-from typed_settings.converters import TSConverter
+from typed_settings.converters import TSConverter, get_path_converter_from
 from typed_settings.exceptions import TsError
 
 from gateway.errors import SettingsError
@@ -96,10 +97,12 @@ def read_section(values: Mapping[str, Any], prefix: str, kind: type[Section]) ->
     given = {field.name: values[name] for name, field in fields.items() if name in values}
     if not given:
         return kind()
-    for name, field in fields.items():
-        if field.name in given:
-            _check_kind(name, field, given[field.name], kind)
-    return converter().structure(given, kind)
+    # Paths are relative to the current folder, not to that of the converter's creation.
+    with get_path_converter_from(converter()).chdir(Path.cwd()):
+        for name, field in fields.items():
+            if field.name in given:
+                _check_kind(name, field, given[field.name], kind)
+        return converter().structure(given, kind)
 
 
 def _check_kind(name: str, field: "attrs.Attribute[Any]", value: Any, kind: type) -> None:
