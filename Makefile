@@ -217,6 +217,7 @@ bench-models: models
 bench-smoke: install
 	$(BIN)/python bench/run.py --smoke
 	$(BIN)/python bench/paid.py --smoke
+	$(BIN)/python bench/cold_sale.py --smoke
 	$(BIN)/python bench/peers.py --smoke --only gateway
 	$(BIN)/python bench/models.py --smoke
 
