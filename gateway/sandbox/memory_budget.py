@@ -37,7 +37,7 @@ _PASSED_S = 5.0
 # it could have each paid call load its modules again.
 _KEPT_S = 30.0
 # With a smaller budget, as on a machine of 512 MB, idle warmed processes end sooner: the document
-# parser's holds 60 MB, and is loaded again in half a second.
+# parser's holds 70 MB, and is loaded again in 0.4 s of CPU.
 _SHORT_BYTES = 500_000_000
 # Between a check, the payment and the paid call, a process stays.
 _SHORT_IDLE_S = 30.0

@@ -209,6 +209,12 @@ def test_the_first_answer_waits_for_no_provider_that_sells_nothing(loaded):
         assert found <= needed, plugin
 
 
+def test_the_first_answer_waits_for_no_more_modules_of_ours(loaded):
+    """Each costs about 0.6 ms. Raise the number only for one that the first answer needs."""
+    _, modules = loaded
+    assert len(modules) <= 340
+
+
 @pytest.mark.parametrize("asked", ["pass", "cli.main(['--help'], standalone_mode=False)"])
 def test_a_command_imports_no_more_than_its_own_modules(tmp_path, asked):
     code = f"import sys; from gateway import cli; {asked}; print(*sys.modules)"
