@@ -109,7 +109,7 @@ def _check_kind(name: str, field: "attrs.Attribute[Any]", value: Any, kind: type
     """Read one value alone, so that the error can name the setting and need not show the value."""
     try:
         converter().structure({field.name: value}, kind)
-    except (ExceptionGroup, TsError, ValueError, TypeError):
+    except (ExceptionGroup, TsError, ValueError, TypeError, AttributeError, LookupError):
         raise wrong(name, field, "has a value of the wrong kind") from None
 
 
