@@ -222,6 +222,7 @@ bench-models: models
 bench-smoke: install
 	$(BIN)/python bench/run.py --smoke
 	$(BIN)/python bench/paid.py --smoke
+	$(BIN)/python bench/cold_sale.py --smoke
 	$(BIN)/python bench/peers.py --smoke --only gateway
 	$(BIN)/python bench/node_costs.py --smoke
 	$(BIN)/python bench/models.py --smoke

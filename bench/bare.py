@@ -1,4 +1,7 @@
-"""The baselines of the HTTP part: one bare route, with the gateway's Hypercorn settings."""
+"""The baselines: one bare route, with the gateway's Hypercorn settings.
+
+`plain`, the baseline of a start, has Hypercorn's own settings and imports nothing of the gateway.
+"""
 
 import asyncio
 import sys
@@ -6,16 +9,15 @@ from typing import Any
 
 import uvloop
 from hypercorn.asyncio import serve
+from hypercorn.config import Config
 from quart import Quart
-
-from gateway.web.server.hypercorn_server import hypercorn_config
-from gateway.web.server.serve import listen
 
 
 def quart_app() -> Quart:
     """Return an app with a single route, which returns a small dict."""
     app = Quart("bare")
 
+    @app.route("/api/health")
     @app.route("/bare", methods=["GET", "POST"])
     async def bare() -> dict[str, str]:
         return {"status": "ok"}
@@ -36,10 +38,21 @@ async def asgi_app(scope: dict[str, Any], receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": b'{"status":"ok"}'})
 
 
+def _config(kind: str, bind: str) -> Config:
+    if kind == "plain":
+        config = Config()
+        config.bind = [bind]
+        return config
+    from gateway.web.server.hypercorn_server import hypercorn_config
+    from gateway.web.server.serve import listen
+
+    return hypercorn_config(listen(bind))
+
+
 def main() -> None:
     kind, port = sys.argv[1:]
-    app: Any = {"quart": quart_app, "asgi": lambda: asgi_app}[kind]()
-    config = hypercorn_config(listen(f"127.0.0.1:{port}"))
+    app: Any = asgi_app if kind == "asgi" else quart_app()
+    config = _config(kind, f"127.0.0.1:{port}")
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(serve(app, config))
 

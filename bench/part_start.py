@@ -6,22 +6,24 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 
 import attrs
-from place import environment, folder, sized
+from place import OLD, environment, folder, sized
 from processes import cpu_s, free_port, get, process, rss_mb, stub_chain, wait_listening
 from rich.table import Table
+from tree import BENCH, HERE, Tree, tree_at
 
 _RUNS = sized(7, 1)
 _WARM_RUNS = sized(2, 1)  # runs that also wait for the memory after warm-up
 _WARM_S = sized(4.0, 0.5)  # by then everything heavy is imported
-_FRAMEWORK = "import quart, hypercorn.asyncio, hypercorn.config, uvloop"
+_BARE = "a bare Quart application"
 # The project's frameworks, and the libraries of its settings and logs.
 _NAMED = (
-    f"{_FRAMEWORK}, attrs, cattrs, limits.strategies, pluggy, aiosqlite, "
-    "click, structlog, typed_settings, msgspec"
+    "import quart, hypercorn.asyncio, hypercorn.config, uvloop, attrs, cattrs, limits.strategies, "
+    "pluggy, aiosqlite, click, structlog, typed_settings, msgspec"
 )
 _WEB3 = "import web3, web3.providers.rpc, eth_account"
 # Imports that every start needs, and the memory that every warm-up reaches.
@@ -37,7 +39,7 @@ print((used.ru_utime + used.ru_stime) * 1000, resident / 2**20)
 
 @attrs.frozen(kw_only=True)
 class Start:
-    """One start of `gateway serve`."""
+    """One start of a server."""
 
     listening_ms: float
     first_200_ms: float
@@ -46,19 +48,49 @@ class Start:
     after_mb: float | None
 
 
-def _start(data: Path, rpc_url: str, *, warm: bool) -> Start:
+@attrs.frozen
+class _Server:
+    """A server that starts; `environ` and `arguments` need its port."""
+
+    name: str
+    python: str
+    arguments: Callable[[int], list[str]]
+    environ: Callable[[int], dict[str, str]]
+    log: Path
+    warms_up: bool = True
+
+
+def _gateway(tree: Tree, data: Path, rpc_url: str) -> _Server:
+    data.mkdir()
+
+    def environ(port: int) -> dict[str, str]:
+        return environment(tree, data_dir=data, rpc_urls=rpc_url, bind=f"127.0.0.1:{port}")
+
+    arguments = ["-m", "gateway", "serve"]
+    return _Server(tree.name, tree.python, lambda _: arguments, environ, data / "log")
+
+
+def _bare(data: Path) -> _Server:
+    def arguments(port: int) -> list[str]:
+        return [str(BENCH / "bare.py"), "plain", str(port)]
+
+    env = environment()
+    return _Server(_BARE, sys.executable, arguments, lambda _: env, data / "log", warms_up=False)
+
+
+def _start(one: _Server, *, warm: bool) -> Start:
     port = free_port()
-    env = environment(data_dir=data, rpc_urls=rpc_url, bind=f"127.0.0.1:{port}")
+    arguments, env = one.arguments(port), one.environ(port)
     began = time.perf_counter()
-    with process(["-m", "gateway", "serve"], env, core=None, log=data / "log") as running:
+    with process(arguments, env, core=None, log=one.log, program=one.python) as running:
         wait_listening(port, running)
         listening = time.perf_counter()
         before_mb = rss_mb(running.pid)
         if get(port, "/api/health")[0] != http.client.OK:
-            raise RuntimeError("/api/health is not well")
+            raise RuntimeError(f"{one.name}: /api/health is not well")
         answered, used_ms = time.perf_counter(), cpu_s(running.pid) * 1000
         after_mb = None
-        if warm:
+        if warm and one.warms_up:
             time.sleep(_WARM_S)
             after_mb = rss_mb(running.pid)
     return Start(
@@ -68,15 +100,6 @@ def _start(data: Path, rpc_url: str, *, warm: bool) -> Start:
         before_mb=before_mb,
         after_mb=after_mb,
     )
-
-
-def _python_ms(code: str) -> float:
-    """Return how long Python runs with `code`, from start to exit."""
-    began = time.perf_counter()
-    with process(["-c", code], environment(), core=None) as running:
-        running.wait()
-        ended = time.perf_counter()
-    return (ended - began) * 1000
 
 
 def import_alone(imports: str) -> tuple[float, float]:
@@ -89,48 +112,50 @@ def import_alone(imports: str) -> tuple[float, float]:
     return cpu_ms, resident_mb
 
 
-def _add_floor(table: Table, starts: Sequence[Start]) -> None:
-    """Add the cost of the libraries without the gateway: a lower bound for any start."""
-    without_web3, with_web3 = LIBRARIES.values()
-    named = [import_alone(without_web3) for _ in range(_RUNS)]
-    everything = [import_alone(with_web3) for _ in range(_WARM_RUNS)]
-    cpu_ms = statistics.median(start.cpu_ms for start in starts)
-    alone_ms = statistics.median(cpu for cpu, _ in named)
-    table.add_row("CPU to the first 200", f"[bold]{cpu_ms:.0f} ms[/bold]", "")
-    table.add_row("  of its libraries alone, without web3", f"{alone_ms:.0f} ms", "")
-    alone_mb = max(resident for _, resident in everything)
-    table.add_row("memory of its libraries alone, with web3", f"{alone_mb:.0f} MB", "")
-
-
-def _measure() -> tuple[list[float], list[float], list[Start]]:
-    """Return the times of plain Python, of the bare framework, and of the gateway, in turns."""
-    plain, framework, starts = [], [], []
+def _measure() -> dict[str, list[Start]]:
+    """Return the starts by server, in turns, after one of each that compiles."""
+    found = defaultdict(list)
     with contextlib.ExitStack() as stack:
         data = Path(stack.enter_context(folder()))
         rpc_url = stack.enter_context(stub_chain())
-        _start(data, rpc_url, warm=True)  # compiles, and makes the database
+        trees = [HERE, *([tree_at(OLD)] if OLD else [])]
+        servers = [_gateway(tree, data / str(n), rpc_url) for n, tree in enumerate(trees)]
+        servers.append(_bare(data))
+        for one in servers:
+            _start(one, warm=one.warms_up)
         for run in range(_RUNS):
-            plain.append(_python_ms("pass"))
-            framework.append(_python_ms(_FRAMEWORK))
-            starts.append(_start(data, rpc_url, warm=run < _WARM_RUNS))
-    return plain, framework, starts
+            for one in servers:
+                found[one.name].append(_start(one, warm=run < _WARM_RUNS))
+    return found
+
+
+def _add_row(table: Table, name: str, starts: list[Start], bare: list[Start]) -> None:
+    median = statistics.median
+    cpu_ms = median(start.cpu_ms for start in starts)
+    warm = [start.after_mb for start in starts if start.after_mb is not None]
+    table.add_row(
+        name,
+        f"{median(start.listening_ms for start in starts):.0f} ms",
+        f"{median(start.first_200_ms for start in starts):.0f} ms",
+        f"{cpu_ms:.0f} ms",
+        f"[bold]{cpu_ms / median(start.cpu_ms for start in bare):.2f}x[/bold]",
+        f"{median(start.before_mb for start in starts):.0f} MB",
+        f"{max(warm):.0f} MB" if warm else "",
+    )
 
 
 def run() -> list[Table]:
     """Measure, and return the tables."""
-    plain, framework, starts = _measure()
-    median = statistics.median
-    first = median(start.first_200_ms for start in starts)
-    title = f"Start of `gateway serve`, median of {_RUNS} (Python {sys.version.split()[0]})"
-    table = Table("", "measured", "target", title=title)
-    table.add_row("python -c pass", f"{median(plain):.0f} ms", "")
-    table.add_row("import quart, hypercorn, uvloop", f"{median(framework):.0f} ms", "")
-    table.add_row("gateway: listening", f"{median(s.listening_ms for s in starts):.0f} ms", "")
-    table.add_row("gateway: first 200 of /api/health", f"[bold]{first:.0f} ms[/bold]", "≤ 300 ms")
-    table.add_row("  to the bare framework", f"{first / median(framework):.2f}x", "")
-    before = median(start.before_mb for start in starts)
-    after = max(start.after_mb for start in starts if start.after_mb is not None)
-    table.add_row("memory before the first answer", f"[bold]{before:.0f} MB[/bold]", "≤ 55 MB")
-    table.add_row("memory after warm-up", f"[bold]{after:.0f} MB[/bold]", "≤ 90 MB")
-    _add_floor(table, starts)
+    found = _measure()
+    title = f"Start to the first 200 of /api/health, median of {_RUNS}"
+    table = Table(
+        *("", "listening", "first 200", "CPU until then", "to bare", "memory", "after warm-up"),
+        title=f"{title} (Python {sys.version.split()[0]})",
+    )
+    for name, starts in found.items():
+        _add_row(table, name, starts, found[_BARE])
+    for name, imports in LIBRARIES.items():
+        alone = [import_alone(imports) for _ in range(_WARM_RUNS)]
+        cpu_ms, used_mb = (statistics.median(values) for values in zip(*alone, strict=True))
+        table.add_row(name, "", "", f"{cpu_ms:.0f} ms", "", f"{used_mb:.0f} MB", "")
     return [table]

@@ -17,6 +17,8 @@ Amount = TypeVar("Amount", int, float)
 IS_SMOKE = "--smoke" in sys.argv[1:]
 # Include a million tasks in `growth`.
 IS_MILLION = "--million" in sys.argv[1:]
+# Another checkout to measure by turns, for the parts that can.
+OLD = Path(sys.argv[sys.argv.index("--old") + 1]) if "--old" in sys.argv[1:-1] else None
 CORES = sorted(os.sched_getaffinity(0))
 SERVER_CORE, CLIENT_CORE = CORES[0], CORES[-1]  # the same one if there is only one
 # No address and no key of an example, which the gateway refuses on a chain that is not young.

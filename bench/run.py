@@ -29,6 +29,7 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", metavar="part", help="all by default")
     parser.add_argument("--smoke", action="store_true", help="a few requests each, no figures")
     parser.add_argument("--million", action="store_true", help="growth: to a million tasks")
+    parser.add_argument("--old", help="start: another checkout, measured by turns")
     chosen = parser.parse_args().parts or list(PARTS)
     if unknown := [name for name in chosen if name not in PARTS]:
         parser.error(f"no such part: {', '.join(unknown)}; there are {', '.join(PARTS)}")

@@ -8,8 +8,8 @@ import attrs
 from gateway.payments.refunds import RefundTiming
 from gateway.payments.settlement import SettlementTiming
 from gateway.running.gateway import Gateway
-from gateway_facilitator_settler import FacilitatorSettler, FacilitatorTiming
 from gateway_facilitator_settler.client import TIMEOUTS_S
+from gateway_facilitator_settler.settler import FacilitatorSettler, FacilitatorTiming
 from gateway_operator.state import Operator
 
 # Settlements that poll the chain often, and follow late payments soon.

@@ -34,7 +34,8 @@ class SandboxLimits:
     """The maximum size of a result."""
 
     idle_s: float = attrs.field(default=300.0, validator=attrs.validators.gt(0))
-    """Seconds without a call, after which the warmed process exits and frees its memory."""
+    """Seconds without a call, after which the warmed process exits and frees its memory; at most 30
+    if all sandboxes together may take less than 500 MB."""
 
     nice: int = attrs.field(default=PAID_NICE, validator=attrs.validators.ge(0))
     """The niceness of the children; before a payment it is `UNPAID_NICE` or more."""

@@ -191,9 +191,10 @@ class Sandbox:
             if self._running is not None and self._running.is_alive:
                 return self._running, False
             self.close()
+            limits = attrs.evolve(self.limits, idle_s=self._budget.idle_s(self.limits.idle_s))
             try:
                 self._running = await asyncio.to_thread(
-                    WarmedProcess.start, self.function, self.warm, self.limits
+                    WarmedProcess.start, self.function, self.warm, limits
                 )
             except RuntimeError as error:
                 # No new thread could be started, if it is no `SandboxLost` already.

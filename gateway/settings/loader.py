@@ -8,16 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-import typed_settings as ts
-from typed_settings.converters import TSConverter
-from typed_settings.exceptions import TsError
-from typed_settings.loaders import DictLoader
 
 from gateway.errors import SettingsError
 from gateway.settings.checks import check_settings
 from gateway.settings.model import Settings
 from gateway.settings.page import FILLED, of_command
-from gateway.settings.sections import hint, variable
+from gateway.settings.sections import read_section, variable
 
 # Fields that this module fills; the operator cannot set them by name.
 _FILLED_HERE = {"plugin_values", "unknown_in_file", *FILLED}
@@ -48,7 +44,7 @@ def load_settings(*, needs_wallet: bool = True, **overrides: Any) -> Settings:
         raise SettingsError(_NO_SETTINGS)
     for name, value in (written | environment).items():
         check_plain(name, value)
-    loaded = _load(written)
+    loaded = _load(written | environment)
     in_file = _plugin_values(written)
     changes: dict[str, Any] = {
         "base_url": loaded.base_url.rstrip("/"),
@@ -118,18 +114,10 @@ def check_plain(name: str, value: Any) -> None:
         )
 
 
-def _load(written: Mapping[str, Any]) -> Settings:
+def _load(values: Mapping[str, Any]) -> Settings:
     """Read the gateway's own settings; raises `SettingsError` for a value of the wrong kind."""
-    own = {name: value for name, value in written.items() if name in _OWN_NAMES}
-    try:
-        return ts.load_settings(
-            Settings,
-            # The plugin manager finds mistyped names later.
-            loaders=[DictLoader(own), ts.EnvLoader(prefix="GATEWAY_")],
-            converter=TSConverter(strlist_sep=","),
-        )
-    except (ExceptionGroup, TsError) as error:
-        raise SettingsError(_explain_mistake(error)) from None
+    own = {name: value for name, value in values.items() if name in _OWN_NAMES}
+    return read_section(own, "", Settings)
 
 
 def _plugin_values(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -145,16 +133,3 @@ def _read_environment() -> dict[str, str]:
         for name, value in os.environ.items()
         if name.startswith(prefix)
     }
-
-
-def _explain_mistake(error: Exception) -> str:
-    """Return the first mistake of a failed load in one sentence that shows no value."""
-    first: BaseException = error
-    while isinstance(first, BaseExceptionGroup):
-        first = first.exceptions[0]
-    option = re.search(r"option '([\w.]+)'", str(first))
-    if option is None:
-        return f"The settings cannot be read: {first}"
-    name = option[1].partition(".")[0]
-    about = hint(name, attrs.fields_dict(Settings)[name])
-    return f"{variable(option[1])} has a value of the wrong kind. {about}"

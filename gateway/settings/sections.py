@@ -2,11 +2,12 @@
 
 import functools
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
 import attrs
 import typed_settings as ts
-from typed_settings.converters import TSConverter
+from typed_settings.converters import TSConverter, get_path_converter_from
 from typed_settings.exceptions import TsError
 
 from gateway.errors import SettingsError
@@ -96,17 +97,19 @@ def read_section(values: Mapping[str, Any], prefix: str, kind: type[Section]) ->
     given = {field.name: values[name] for name, field in fields.items() if name in values}
     if not given:
         return kind()
-    for name, field in fields.items():
-        if field.name in given:
-            _check_kind(name, field, given[field.name], kind)
-    return _converter().structure(given, kind)
+    # Paths are relative to the current folder, not to that of the converter's creation.
+    with get_path_converter_from(converter()).chdir(Path.cwd()):
+        for name, field in fields.items():
+            if field.name in given:
+                _check_kind(name, field, given[field.name], kind)
+        return converter().structure(given, kind)
 
 
 def _check_kind(name: str, field: "attrs.Attribute[Any]", value: Any, kind: type) -> None:
     """Read one value alone, so that the error can name the setting and need not show the value."""
     try:
-        _converter().structure({field.name: value}, kind)
-    except (ExceptionGroup, TsError, ValueError, TypeError):
+        converter().structure({field.name: value}, kind)
+    except (ExceptionGroup, TsError, ValueError, TypeError, AttributeError, LookupError):
         raise wrong(name, field, "has a value of the wrong kind") from None
 
 
@@ -138,6 +141,9 @@ def hint(name: str, field: "attrs.Attribute[Any]") -> str:
 
 
 @functools.cache
-def _converter() -> TSConverter:
-    """Convert values alone: `ts.load_settings` parses the source of `kind` at every call."""
+def converter() -> TSConverter:
+    """Return the converter of all settings.
+
+    The first call imports pydantic if it is installed, unless that is hidden, as in `serve`.
+    """
     return TSConverter(strlist_sep=",")

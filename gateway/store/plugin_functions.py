@@ -98,4 +98,10 @@ def _prefixes_by_plugin(plugins: Any, migrations: Any) -> dict[str, tuple[str, .
 
 
 def _is_theirs(entry: Any) -> bool:
-    return entry.dist is None or entry.dist.name.lower().replace("_", "-") != _OWN_DISTRIBUTION
+    return entry.dist is None or _name_of(entry.dist) != _OWN_DISTRIBUTION
+
+
+@functools.lru_cache(maxsize=64)
+def _name_of(distribution: Any) -> str:
+    """Return the name, which takes half a millisecond: the metadata contain a whole README."""
+    return str(distribution.name).lower().replace("_", "-")

@@ -7,16 +7,6 @@ reads the receipt, or the authorization's event, from the chain as for any other
 from collections.abc import Callable
 
 from gateway import PluginContext, Settler, hookimpl
-from gateway_facilitator_settler.client import Answer, FacilitatorClient, FacilitatorUnavailable
-from gateway_facilitator_settler.settler import FacilitatorSettler, FacilitatorTiming
-
-__all__ = [
-    "Answer",
-    "FacilitatorClient",
-    "FacilitatorSettler",
-    "FacilitatorTiming",
-    "FacilitatorUnavailable",
-]
 
 
 @hookimpl
@@ -24,4 +14,10 @@ def register_settlers(
     register: Callable[[str, Callable[[], Settler]], None], context: PluginContext
 ) -> None:
     """Offer settlement by the facilitator that `GATEWAY_FACILITATOR_URL` names."""
-    register("facilitator", lambda: FacilitatorSettler(context))
+
+    def make() -> Settler:
+        from gateway_facilitator_settler.settler import FacilitatorSettler  # noqa: PLC0415 - if used
+
+        return FacilitatorSettler(context)
+
+    register("facilitator", make)

@@ -13,7 +13,6 @@ from gateway.vendors import (
     model_name,
     page_cost_micros,
 )
-from gateway_azure_documents.analyzer import Analyzer
 from gateway_azure_documents.settings import (
     CHECKED,
     PAGE_COSTS,
@@ -38,6 +37,8 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
     section = settings.section(PARSER.name, AzureDocumentsSettings)
     if not is_on_sale(section):
         return
+    from gateway_azure_documents.analyzer import Analyzer  # noqa: PLC0415 - only with a key
+
     address = base_url(section.endpoint, name="azure_documents_endpoint")
     cost = page_cost_micros(PARSER, section.page_cost)
     analyzer = Analyzer(

@@ -6,18 +6,9 @@ On sale once `GATEWAY_COMFYUI_WORKFLOWS` names the folder.
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from urllib.parse import urlsplit
 
-from gateway import Endpoint, Gateway, Part, Provider, Settings, SettingsError, Traits, hookimpl
-from gateway.vendors import base_url
-from gateway_comfyui.fleet import Fleet
-from gateway_comfyui.machine import Machine
-from gateway_comfyui.provider import ComfyUI
+from gateway import Endpoint, Gateway, Part, Provider, Settings, hookimpl
 from gateway_comfyui.settings import PREFIX, ComfyUISettings
-from gateway_comfyui.watch import Watch, check_machines
-
-# Of one answer. The gateway sells no larger result.
-_MAX_BYTES = 128_000_000
 
 
 @hookimpl
@@ -32,6 +23,8 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
     section = settings.section(PREFIX, ComfyUISettings)
     if not section.workflows:
         return
+    from gateway_comfyui.assembly import make_provider  # noqa: PLC0415 - only with a folder
+
     provider = make_provider(section)
     for endpoint in provider.read_folder():
         register(endpoint, provider)
@@ -47,6 +40,9 @@ def register_parts(register: Callable[[Part], None], gateway: Gateway) -> None:
     section = gateway.settings.section(PREFIX, ComfyUISettings)
     if not section.workflows:
         return
+    from gateway_comfyui.assembly import make_fleet  # noqa: PLC0415 - only with a folder
+    from gateway_comfyui.watch import Watch  # noqa: PLC0415
+
     watch = Watch(make_fleet(section), Path(section.workflows))
     register(
         Part(
@@ -66,29 +62,8 @@ def register_check_rows(
     """Add the machines to `gateway check`."""
     section = settings.section(PREFIX, ComfyUISettings)
     if section.workflows:
+        from gateway_comfyui.assembly import make_fleet  # noqa: PLC0415 - only with a folder
+        from gateway_comfyui.watch import check_machines  # noqa: PLC0415
+
         folder = Path(section.workflows)
         register(PREFIX, partial(check_machines, make_fleet(section), folder))
-
-
-def make_provider(section: ComfyUISettings) -> ComfyUI:
-    """Return the provider, which has not read its folder yet."""
-    fleet = make_fleet(section)
-    return ComfyUI(
-        fleet,
-        Path(section.workflows),
-        # The operator's own machines bill nothing, and a job that exists is found by its id.
-        traits=Traits(max_concurrency=len(fleet.machines), idempotent_submit=True),
-    )
-
-
-def make_fleet(section: ComfyUISettings) -> Fleet:
-    """Return the machines of the settings; raises `SettingsError` for a wrong address."""
-    key = str(section.authorization)
-    headers = {"Authorization": key} if key else {}
-    urls = dict.fromkeys(base_url(url, name="comfyui_urls") for url in section.urls)
-    if not urls or any(urlsplit(url).username is not None for url in urls):
-        raise SettingsError(
-            "GATEWAY_COMFYUI_URLS is one address or more, without a password, which belongs into "
-            "GATEWAY_COMFYUI_AUTHORIZATION. Example: GATEWAY_COMFYUI_URLS=http://127.0.0.1:8188"
-        )
-    return Fleet([Machine.at(url, headers, _MAX_BYTES) for url in urls])

@@ -29,7 +29,6 @@ from gateway.vendors import (
     picture_endpoint,
 )
 from gateway_gemini.models import CHECKED, MODELS, ON_SALE, editing
-from gateway_gemini.painter import Painter
 
 # A 4K PNG has 45 MB in Base64. Each picture comes with a signature of the model's thoughts that may
 # be as large, and drafts may come twice.
@@ -85,6 +84,8 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
     section = settings.section("gemini", GeminiSettings)
     if not str(section.api_key):
         return
+    from gateway_gemini.painter import Painter  # noqa: PLC0415 - only with a key
+
     outbound = Outbound(
         base_url(section.base_url, name="gemini_base_url"),
         headers={"x-goog-api-key": str(section.api_key)},

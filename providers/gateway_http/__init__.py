@@ -8,9 +8,6 @@ from collections.abc import Callable
 import attrs
 
 from gateway import Capability, Endpoint, Provider, Settings, SettingsError, hookimpl, setting
-from gateway_http.api import make_provider
-from gateway_http.files import read_folder
-from gateway_http.offers import make_endpoint
 
 
 @attrs.frozen(kw_only=True)
@@ -35,8 +32,11 @@ def register_settings(register: Callable[[str, type], None]) -> None:
 @hookimpl
 def register_capabilities(register: Callable[[Capability], None], settings: Settings) -> None:
     """Declare the capabilities that files declare themselves."""
-    folder = settings.section("http", HttpSettings).endpoints
-    found = read_folder(folder) if folder else {}
+    if not (folder := settings.section("http", HttpSettings).endpoints):
+        return
+    from gateway_http.files import read_folder  # noqa: PLC0415 - only with a folder
+
+    found = read_folder(folder)
     if any(one.declares for one in found.values()):
         from gateway_http.capabilities import declared_in  # noqa: PLC0415 - few files do
 
@@ -47,8 +47,13 @@ def register_capabilities(register: Callable[[Capability], None], settings: Sett
 @hookimpl
 def register_endpoints(register: Callable[[Endpoint, Provider], None], settings: Settings) -> None:
     """Register an endpoint for each file."""
-    folder = settings.section("http", HttpSettings).endpoints
-    for slug, about in (read_folder(folder) if folder else {}).items():
+    if not (folder := settings.section("http", HttpSettings).endpoints):
+        return
+    from gateway_http.api import make_provider  # noqa: PLC0415 - only with a folder
+    from gateway_http.files import read_folder  # noqa: PLC0415
+    from gateway_http.offers import make_endpoint  # noqa: PLC0415
+
+    for slug, about in read_folder(folder).items():
         try:
             register(make_endpoint(slug, about), make_provider(slug, about))
         except (ValueError, SettingsError) as error:

@@ -10,7 +10,6 @@ import typed_settings as ts
 
 from gateway import Endpoint, Outbound, Provider, Settings, Traits, hookimpl, secret, setting
 from gateway.vendors import base_url, limit_or_none, models_on_sale, picture_endpoint
-from gateway_kie.jobs import Jobs
 from gateway_kie.models import CHECKED, MODELS
 
 
@@ -50,6 +49,8 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
     section = settings.section("kie", KieSettings)
     if not str(section.api_key):
         return
+    from gateway_kie.jobs import Jobs  # noqa: PLC0415 - only with a key
+
     models = models_on_sale(MODELS, section.models, prefix="kie")
     provider = Jobs(
         Outbound(

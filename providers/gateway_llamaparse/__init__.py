@@ -4,6 +4,7 @@ On sale once `GATEWAY_LLAMAPARSE_API_KEY` is set.
 """
 
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from gateway import Endpoint, Outbound, Provider, Settings, Traits, hookimpl
 from gateway.vendors import (
@@ -13,8 +14,6 @@ from gateway.vendors import (
     limit_or_none,
     page_cost_micros,
 )
-from gateway_llamaparse.extraction import ExtractJobs
-from gateway_llamaparse.jobs import Jobs
 from gateway_llamaparse.settings import (
     CHECKED,
     EXTRACT_TIERS,
@@ -26,6 +25,9 @@ from gateway_llamaparse.settings import (
     of_extraction,
     with_prices,
 )
+
+if TYPE_CHECKING:
+    from gateway_llamaparse.jobs import Jobs
 
 _Register = Callable[[Endpoint, Provider], None]
 
@@ -42,6 +44,9 @@ def register_endpoints(register: _Register, settings: Settings) -> None:
     section = settings.section(PARSER.name, LlamaParseSettings)
     if not str(section.api_key):
         return
+    from gateway_llamaparse.extraction import ExtractJobs  # noqa: PLC0415 - only with a key
+    from gateway_llamaparse.jobs import Jobs  # noqa: PLC0415
+
     register(*_offer(PARSER, TIERS, section, settings, Jobs))
     register(*_offer(EXTRACTOR, EXTRACT_TIERS, of_extraction(section), settings, ExtractJobs))
 
@@ -51,8 +56,8 @@ def _offer(
     tiers: Mapping[str, TierPrices],
     section: LlamaParseSettings,
     settings: Settings,
-    kind: type[Jobs],
-) -> tuple[Endpoint, Jobs]:
+    kind: "type[Jobs]",
+) -> "tuple[Endpoint, Jobs]":
     """Create an endpoint and its provider; raises `SettingsError`."""
     cost, key = page_cost_micros(parser, section.page_cost), str(section.api_key)
     jobs = kind(

@@ -14,7 +14,6 @@ from gateway.vendors import (
     model_name,
     page_cost_micros,
 )
-from gateway_mistral.reader import Reader
 from gateway_mistral.settings import (
     CHECKED,
     EXTRACT_PAGE_COSTS,
@@ -38,6 +37,8 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
     section = settings.section(PARSER.name, MistralSettings)
     if not (key := str(section.api_key)):
         return
+    from gateway_mistral.reader import Reader  # noqa: PLC0415 - only with a key
+
     offers: tuple[tuple[DocumentParser, MistralSettings, Mapping[str, int]], ...] = (
         (PARSER, section, PAGE_COSTS),
         (EXTRACTOR, section.of_extraction(), EXTRACT_PAGE_COSTS),

@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 from gateway import Endpoint, Outbound, Provider, Settings, hookimpl
 from gateway.vendors import base_url, edit_endpoint, picture_endpoint
-from gateway_openai.painter import Painter
 from gateway_openai.settings import (
     CHECKED,
     OpenAISettings,
@@ -31,6 +30,8 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
     key, is_own = str(section.api_key), is_openai(section)
     if not key and is_own:
         return
+    from gateway_openai.painter import Painter  # noqa: PLC0415 - only with a key
+
     painter = Painter(
         Outbound(
             base_url(section.base_url, name="openai_base_url"),

@@ -11,7 +11,6 @@ import typed_settings as ts
 from gateway import Endpoint, Outbound, Provider, Settings, Traits, hookimpl, secret, setting
 from gateway.vendors import base_url, limit_or_none, model_endpoint, models_on_sale
 from gateway_openrouter.models import CHECKED, MODELS
-from gateway_openrouter.painter import Painter
 
 
 @attrs.frozen(kw_only=True)
@@ -46,6 +45,8 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
     section = settings.section("openrouter", OpenRouterSettings)
     if not str(section.api_key):
         return
+    from gateway_openrouter.painter import Painter  # noqa: PLC0415 - only with a key
+
     models = models_on_sale(MODELS, section.models, prefix="openrouter")
     provider = Painter(
         Outbound(

@@ -11,7 +11,6 @@ import typed_settings as ts
 from gateway import Endpoint, Outbound, Provider, Settings, Traits, hookimpl, secret, setting
 from gateway.vendors import base_url, limit_or_none, model_endpoint, models_on_sale
 from gateway_replicate.models import CHECKED, MODELS
-from gateway_replicate.predictions import Predictions
 
 
 @attrs.frozen(kw_only=True)
@@ -51,6 +50,8 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
     section = settings.section("replicate", ReplicateSettings)
     if not str(section.api_key):
         return
+    from gateway_replicate.predictions import Predictions  # noqa: PLC0415 - only with a key
+
     models = models_on_sale(MODELS, section.models, prefix="replicate")
     provider = Predictions(
         Outbound(

@@ -3,8 +3,6 @@
 from collections.abc import Callable
 
 from gateway import Choice, Endpoint, Provider, Settings, hookimpl, usdc
-from gateway_sandbox_image import failing
-from gateway_sandbox_image.renderer import Renderer
 
 ENDPOINT = Endpoint(
     slug="sandbox-image",
@@ -48,9 +46,12 @@ EDIT = Endpoint(
 @hookimpl
 def register_endpoints(register: Callable[[Endpoint, Provider], None], settings: Settings) -> None:
     """Put both on sale if `sandbox` is set, and a failure for play money."""
-    if settings.sandbox:
-        renderer = Renderer()
-        register(ENDPOINT, renderer)
-        register(EDIT, renderer)
-        if settings.play_key:
-            register(failing.ENDPOINT, failing.Failing())
+    if not settings.sandbox:
+        return
+    from gateway_sandbox_image import failing, renderer  # noqa: PLC0415 - only for a sandbox
+
+    drawing = renderer.Renderer()
+    register(ENDPOINT, drawing)
+    register(EDIT, drawing)
+    if settings.play_key:
+        register(failing.ENDPOINT, failing.Failing())

@@ -13,7 +13,7 @@ import click
 
 from gateway import SettingsError, Transient, load_settings, usdc
 from gateway.errors import ProviderError
-from gateway_comfyui import make_fleet
+from gateway_comfyui.assembly import make_fleet
 from gateway_comfyui.checking import kinds_of, metadata_problem, problems_in
 from gateway_comfyui.commands.trial import DEFAULT_PROMPT, Trial, run_once
 from gateway_comfyui.fleet import Fleet, Report

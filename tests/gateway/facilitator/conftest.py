@@ -4,8 +4,8 @@ import attrs
 import pytest
 from pytest_httpserver import HTTPServer
 
-from gateway_facilitator_settler import FacilitatorTiming
 from gateway_facilitator_settler.client import TIMEOUTS_S
+from gateway_facilitator_settler.settler import FacilitatorTiming
 from tests.gateway.facilitator.facilitators import FacilitatorSite, OfficialFacilitator
 from tests.waits import FAST, Waits, started_with
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway_facilitator_settler import FacilitatorTiming
+from gateway_facilitator_settler.settler import FacilitatorTiming
 from tests.authorizations import decoded
 from tests.conftest import WALLET, buy
 from tests.waits import Waits, started_with

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from gateway_facilitator_settler import FacilitatorTiming
+from gateway_facilitator_settler.settler import FacilitatorTiming
 from tests.conftest import WALLET, buy, running
 from tests.gateway.facilitator.facilitators import (
     LIES,
@@ -177,7 +177,7 @@ async def test_a_restart_around_settling_ends_as_one_task(
     settings, provider, payer, chain, site, monkeypatch, killed
 ):
     """Killed between T2 and /settle, or after the transfer and before the response."""
-    from gateway_facilitator_settler import FacilitatorClient
+    from gateway_facilitator_settler.client import FacilitatorClient
 
     really = FacilitatorClient.post
 

@@ -10,6 +10,7 @@ from vendor_site import PlainJob
 
 import gateway_comfyui
 from gateway import GenerationRequest
+from gateway_comfyui import assembly
 from gateway_comfyui.settings import ComfyUISettings
 from gateway_testing.fakes.chain import settings_of
 from gateway_testing.provider.contract import capture_logs
@@ -91,7 +92,7 @@ def _make_place(data: Path) -> None:
 def make_provider(*urls: str, folder: Path, authorization: str = ""):
     """The provider alone, which has read its folder."""
     section = ComfyUISettings(workflows=str(folder), urls=urls, authorization=authorization)
-    provider = gateway_comfyui.make_provider(section)
+    provider = assembly.make_provider(section)
     provider.read_folder()
     return provider
 

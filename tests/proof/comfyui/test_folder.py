@@ -6,6 +6,7 @@ import pytest
 
 import gateway_comfyui
 from gateway import GenerationRequest, SettingsError
+from gateway_comfyui import assembly
 from gateway_comfyui.folder import read_folder
 from gateway_comfyui.graphs import read_graph_file
 from gateway_comfyui.settings import ComfyUISettings
@@ -151,7 +152,7 @@ def test_a_resolution_promises_almost_the_pixels_that_are_ordered(folder):
 
 def test_a_reload_keeps_the_provider_until_a_workflow_changes(folder):
     def offered():
-        provider = gateway_comfyui.make_provider(ComfyUISettings(workflows=str(folder)))
+        provider = assembly.make_provider(ComfyUISettings(workflows=str(folder)))
         assert provider.read_folder()
         return provider
 

@@ -4,6 +4,7 @@ import pytest
 
 import gateway_comfyui
 from gateway import SettingsError
+from gateway_comfyui import assembly
 from gateway_comfyui.settings import ComfyUISettings
 from gateway_comfyui.watch import Watch
 from gateway_testing.fakes.chain import settings_of
@@ -13,7 +14,7 @@ from tests.proof.comfyui.selling import WALLET
 @pytest.fixture
 async def watch(comfy, comfy_2, folder):
     section = ComfyUISettings(workflows=str(folder), urls=(comfy.url, comfy_2.url))
-    found = Watch(gateway_comfyui.make_fleet(section), folder)
+    found = Watch(assembly.make_fleet(section), folder)
     yield found
     await found.fleet.close()
 
@@ -64,5 +65,5 @@ async def test_the_check_has_a_row(comfy, folder, tmp_path):
 @pytest.mark.parametrize("urls", [("http://me:hidden@127.0.0.1:8188",), ()])
 def test_a_password_in_an_address_is_refused(folder, urls):
     with pytest.raises(SettingsError, match="GATEWAY_COMFYUI_AUTHORIZATION") as caught:
-        gateway_comfyui.make_fleet(ComfyUISettings(workflows=str(folder), urls=urls))
+        assembly.make_fleet(ComfyUISettings(workflows=str(folder), urls=urls))
     assert "hidden" not in str(caught.value)

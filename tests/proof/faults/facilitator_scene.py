@@ -6,8 +6,8 @@ import threading
 
 from pytest_httpserver import HTTPServer
 
-from gateway_facilitator_settler import FacilitatorTiming
 from gateway_facilitator_settler.client import TIMEOUTS_S, FacilitatorClient
+from gateway_facilitator_settler.settler import FacilitatorTiming
 from tests.gateway.facilitator.facilitators import (
     NEVER_MINED,
     REFUSED,

@@ -13,7 +13,7 @@ from gateway import Settings
 from gateway.chain.client import Web3Chain
 from gateway.chain.retries import Cooldown, RetryTiming
 from gateway_demo.chain import PlayChain
-from gateway_facilitator_settler import FacilitatorTiming
+from gateway_facilitator_settler.settler import FacilitatorTiming
 from tests.conftest import WALLET, Payer, ScriptedProvider, running
 from tests.proof.faults.proxy import FaultProxy
 from tests.waits import FAST, Waits, started_with

@@ -145,7 +145,7 @@ MISTAKES = {
     ),
 }
 FORGOTTEN = """
-import gateway_docling
+import gateway_docling.converter
 import pytest
 from tests.proof.kit.test_kit_docling import DoclingApi
 
@@ -181,7 +181,7 @@ class TestKeyless(ProviderContract):
 class TestUnpaidPages(TestDocling):
     @pytest.fixture(autouse=True)
     def _ask_for_all(self, monkeypatch):
-        monkeypatch.setattr(gateway_docling, "paid_pages", lambda *_: 1_000)
+        monkeypatch.setattr(gateway_docling.converter, "paid_pages", lambda *_: 1_000)
 """
 CARELESS = {
     "TestForgotten::test_success_without_a_result_is_not_asked_for_again": (

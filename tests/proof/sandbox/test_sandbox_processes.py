@@ -12,6 +12,7 @@ import pytest
 
 from gateway.sandbox import Sandbox, SandboxEnded, SandboxLimits, SandboxLost
 from gateway.sandbox.child.fork_server import ForkServer
+from gateway.sandbox.memory_budget import MemoryBudget
 from tests.proof.sandbox.processes import (
     children_of,
     eventually,
@@ -169,6 +170,26 @@ async def test_an_idle_process_gives_its_memory_back():
     await eventually(lambda: not box._running.is_alive)
     assert await box.call(b"back") == b"back"
     box.close()
+
+
+async def test_an_idle_process_leaves_sooner_on_a_small_machine():
+    # A machine of 512 MB has 256 MB for sandboxes, one of 1 GB 724 MB.
+    boxes = [
+        Sandbox(
+            function="sandbox_functions:echo",
+            limits=SandboxLimits(idle_s=300),
+            budget=MemoryBudget(total_bytes=total_mb * 10**6, short_idle_s=0.1),
+        )
+        for total_mb in (256, 724)
+    ]
+    for box in boxes:
+        await box.call(b"")
+    small, large = boxes
+    await eventually(lambda: not small.is_running)
+    assert large.is_running
+    assert await small.call(b"back") == b"back"
+    for box in boxes:
+        box.close()
 
 
 async def test_being_late_is_told_although_the_child_was_killed(sleeper):

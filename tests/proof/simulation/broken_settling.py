@@ -10,7 +10,7 @@ from gateway.payments import Reconciler, reconcile, refunds
 from gateway.payments.nonce_events import EventNotLogged, EventNotMined
 from gateway.store import nonces
 from gateway.store.sqlite import writer
-from gateway_facilitator_settler import FacilitatorSettler
+from gateway_facilitator_settler.settler import FacilitatorSettler
 from tests.proof.simulation.loop import OWNER
 from tests.proof.simulation.mutant import ONE_USE, Mutant
 

@@ -15,7 +15,7 @@ from gateway.chain.signer import address_of
 from gateway.contracts import Clock, StoredFile
 from gateway.domain import StoredOutput, StoredResult
 from gateway.plugins.manager import PluginManager
-from gateway_facilitator_settler import FacilitatorSettler
+from gateway_facilitator_settler.settler import FacilitatorSettler
 from tests.proof.simulation.bank import Bank
 from tests.proof.simulation.relay import RelayClient
 from tests.proof.simulation.vendor import DiceProvider

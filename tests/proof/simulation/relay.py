@@ -13,7 +13,7 @@ import attrs
 
 from gateway import Authorization, CallReverted
 from gateway.domain.eip3009 import transfer_calldata
-from gateway_facilitator_settler import Answer, FacilitatorUnavailable
+from gateway_facilitator_settler.client import Answer, FacilitatorUnavailable
 from tests.proof.simulation.chain import SimulatedChain, Transaction
 from tests.proof.simulation.token import Call, read_signed
 from tests.proof.simulation.world import World

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway_facilitator_settler import FacilitatorTiming
+from gateway_facilitator_settler.settler import FacilitatorTiming
 
 
 @pytest.fixture

@@ -13,12 +13,8 @@ from gateway import (
     PluginContext,
     Settings,
 )
-from gateway_facilitator_settler import (
-    Answer,
-    FacilitatorSettler,
-    FacilitatorTiming,
-    FacilitatorUnavailable,
-)
+from gateway_facilitator_settler.client import Answer, FacilitatorUnavailable
+from gateway_facilitator_settler.settler import FacilitatorSettler, FacilitatorTiming
 
 NOW = 1_800_000_000.0
 LIFE_S = 300

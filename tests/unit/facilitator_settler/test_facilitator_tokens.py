@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from gateway import Settings, SettingsError
 from gateway.app import create_app
-from gateway_facilitator_settler import FacilitatorClient
+from gateway_facilitator_settler.client import FacilitatorClient
 from gateway_facilitator_settler.tokens import bearer_of
 from tests.facilitator_secrets import (
     EC_KEY,

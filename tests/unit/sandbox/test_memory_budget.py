@@ -204,3 +204,10 @@ async def test_work_is_notified_while_it_waits_and_only_then():
     await holder.end()
     assert (waiting.runs, told) == (True, [1, -1])
     await waiting.end()
+
+
+def test_processes_idle_less_if_the_memory_is_short():
+    small, large = MemoryBudget(total_bytes=256 * MB), MemoryBudget(total_bytes=724 * MB)
+    assert small.idle_s(300.0) == 30.0
+    assert small.idle_s(5.0) == 5.0
+    assert large.idle_s(300.0) == 300.0

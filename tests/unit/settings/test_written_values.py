@@ -132,3 +132,28 @@ def test_commas_part_the_channels_of_alarms(text, urls):
 @pytest.mark.parametrize("urls", ["json://a;json://b", "json://a|json://b", "json"])
 def test_addresses_of_alarms_that_nothing_parts_are_refused(urls):
     assert refusal_of(GATEWAY_ALARM_URLS=urls).startswith("GATEWAY_ALARM_URLS is not right.")
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "endpoints = 5",
+        'endpoints = "document-parser"',
+        "endpoints = [1]",
+        "[endpoints.document-parser]\nprize = 1",
+        "[endpoints]\ndocument-parser = 5",
+        "[name]\nfirst = 1\n[workers]\nfew = 2",
+    ],
+)
+def test_a_value_of_another_kind_is_refused_by_name(folder, written):
+    (folder / "gateway.toml").write_text(written)
+    with pytest.raises(SettingsError, match=r"^GATEWAY_\w+ has a value of the wrong kind\. "):
+        load_settings()
+
+
+def test_paths_are_relative_to_the_current_folder_each_time(folder, monkeypatch):
+    monkeypatch.setenv("GATEWAY_DATA_DIR", "data")
+    for name in ("one", "two"):
+        (folder / name).mkdir()
+        monkeypatch.chdir(folder / name)
+        assert load_settings().data_dir == folder / name / "data"

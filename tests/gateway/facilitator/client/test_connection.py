@@ -17,10 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from werkzeug import Response
 
 from gateway import Settings
-from gateway_facilitator_settler import (
-    FacilitatorClient,
-    FacilitatorUnavailable,
-)
+from gateway_facilitator_settler.client import FacilitatorClient, FacilitatorUnavailable
 from tests.gateway.facilitator.client.conftest import SECRET, WALLET
 from tests.gateway.facilitator.facilitators import answer, says
 from tests.unit.facilitator_settler.test_facilitator_pace import Moment
@@ -169,7 +166,7 @@ def test_a_start_imports_no_http_and_no_cryptography():
     """They come with the first request, in a thread; the server responds before that."""
     code = (
         "import sys; from gateway import PluginContext, Settings\n"
-        "from gateway_facilitator_settler import FacilitatorSettler\n"
+        "from gateway_facilitator_settler.settler import FacilitatorSettler\n"
         "settings = Settings(facilitator_url='https://facilitator.test', facilitator_token='t')\n"
         "FacilitatorSettler(PluginContext(settings=settings, chain=None, journal=None, now=None))\n"
         "print({'httpx2', 'httpcore2', 'jwt', 'cryptography'} & sys.modules.keys())"

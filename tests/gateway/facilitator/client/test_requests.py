@@ -9,10 +9,7 @@ from gateway import ChainUnavailable, ExecutionError, PaymentRequired, PluginCon
 from gateway.contracts import Quote
 from gateway.domain import Endpoint
 from gateway.domain.eip3009 import BASE
-from gateway_facilitator_settler import (
-    FacilitatorSettler,
-    FacilitatorTiming,
-)
+from gateway_facilitator_settler.settler import FacilitatorSettler, FacilitatorTiming
 from tests.gateway.facilitator.client.conftest import SECRET, V1, V2, WALLET
 from tests.gateway.facilitator.facilitators import LIES, NEVER_MINED, says
 from tests.unit.facilitator_settler.test_facilitator_pace import Journal, Moment, Unspent, payment
