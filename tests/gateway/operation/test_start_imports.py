@@ -87,7 +87,7 @@ OPERATORS = (
 )
 OPERATORS_PREFIXES = tuple(f"{name}." for name in OPERATORS)
 
-# Of a plugin without its key or address, only the settings, and what its defaults are made of.
+# Of a plugin without its key or address, only the settings and the parts of its defaults.
 WITHOUT_KEY = {
     "gateway_azure_documents": {"settings"},
     "gateway_bfl": {"models"},

@@ -44,7 +44,7 @@ class Plan:
 
 @attrs.define
 class Trade:
-    """The nodes, the buyers, the random generator, and what was done so far."""
+    """The nodes, the buyers, the random generator, and their acts so far."""
 
     cluster: Cluster
     chance: random.Random
@@ -64,7 +64,7 @@ class Trade:
             client.start()
 
     def close(self) -> None:
-        """Let the buyers finish what they began, then stop the nodes."""
+        """Let the buyers finish their purchases, then stop the nodes."""
         self.cluster.way.losses = 0
         self.cluster.chain.result("evm_setAutomine", True)
         for client in self.clients:

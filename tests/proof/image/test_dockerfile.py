@@ -50,7 +50,7 @@ def test_nothing_in_it_depends_on_the_day_it_is_built():
 
 
 def test_packages_are_pruned_before_their_bytecode_is_made():
-    """What is pruned includes a module that no Python 3 compiles."""
+    """The pruned files include a module that no Python 3 compiles."""
     (packages,) = [text for text in texts("RUN") if "prune.py" in text]
     assert "-r deploy/${LOCK}.txt" in packages.partition("prune.py")[0]
     assert "compileall" in packages.partition("prune.py")[2]

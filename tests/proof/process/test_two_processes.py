@@ -46,7 +46,7 @@ TaskTiming.__init__.__kwdefaults__.update(lease_s=5.0, extend_s=1.0, idle_s=0.5)
 
 @pytest.fixture
 def bucket(httpserver) -> str:
-    """A bucket that keeps what it is given; returns its URL."""
+    """A bucket that keeps its objects; returns its URL."""
     kept: dict[str, bytes] = {}
 
     def answer(request) -> Response:
