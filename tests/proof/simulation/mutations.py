@@ -112,7 +112,7 @@ SHOWN_BY = {
     "unlimited-open": 19,
     "paid-unjudged": 88,
     "batch-unjudged": 65,
-    "excess-free": 1902,
+    "excess-free": 735,
     "many-nonces": 281,
     "voucher-before-claim": 3,
     "voucher-before-settling": 3,
