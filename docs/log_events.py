@@ -194,6 +194,9 @@ EVENTS: dict[str, str] = {
     "retention.failed": "Expired outputs were not deleted; retried.",
     "retention.stuck": "One task's outputs cannot be deleted.",
     "retention.swept": "Tasks whose expired outputs were deleted.",
+    "rpc.no_block_receipts": (
+        "The endpoint returned no receipts of a block; for ten minutes they are read one by one."
+    ),
     "retention.strays_deleted": "Files without a task were deleted.",
     "trial.end_not_noted": "The end of such a generation could not be written.",
     "trial.failed": "A generation from the page of an endpoint ended by a fault.",

@@ -103,6 +103,7 @@ class Signer:
         # Shared by concurrent callers but not cached: a wrong count from one endpoint would
         # otherwise break every payment of a block.
         self._count: SharedAnswer[int] = SharedAnswer(self._now, ttl_s=0)
+        self._money: SharedAnswer[GasMoney] = SharedAnswer(self._now, ttl_s=0)
         self._affordable_until = 0.0
         self._affordable_gas = 0
         # When a batch was last sent, by hash; only recent ones.
@@ -128,7 +129,7 @@ class Signer:
         """Whether the gas price is under the cap and the key can pay for several such calls."""
         if self._now() < self._affordable_until and gas <= self._affordable_gas:
             return True
-        money = await self.gas_money()
+        money = await self._money.get(self.gas_money)
         if money.balance_wei < money.needed_wei(gas) or money.fee_wei > self._cap_wei:
             return False
         self._affordable_until = self._now() + _BALANCE_TTL_S
@@ -175,13 +176,17 @@ class Signer:
         self._sent_at = {one: at for one, at in sent_at.items() if 0 <= now - at < _RESEND_S}
         return self._sent_at.setdefault(tx_hash, now) != now
 
-    async def send_new(self, payment: Payment, call: Call) -> str | None:
+    async def send_new(
+        self, payment: Payment, call: Call, *, mined: int | None = None
+    ) -> str | None:
         """Sign, store and send. The payment must have no pending transaction.
 
-        Returns the transaction's hash, or None if the call would revert.
+        `mined` is the key's count of mined transactions, if it was read beside a simulation of this
+        call a moment ago. Then the payment's first transaction is not simulated again. Returns the
+        transaction's hash, or None if the call would revert.
         """
         # The journal returns in the order of its writes, so sends start in nonce order.
-        return await self._send(await self._begin(payment, call))
+        return await self._send(await self._begin(payment, call, mined))
 
     async def send_batch(
         self, batch: Sequence[tuple[Payment, Call]], gas: int
@@ -199,7 +204,7 @@ class Signer:
                 self._chain.call(
                     whole.data, sender=self.address, to=MULTICALL3, gas=gas, fees=fees
                 ),
-                self._count_mined(),
+                self.count_mined(),
             )
         except CallReverted:
             return None
@@ -234,7 +239,9 @@ class Signer:
         await self._chain.send(transaction.raw)
         return transaction.tx_hash
 
-    async def _begin(self, payment: Payment, call: Call) -> SignedTransaction | None:
+    async def _begin(
+        self, payment: Payment, call: Call, mined: int | None = None
+    ) -> SignedTransaction | None:
         """Simulate, then have the journal sign with the next nonce and store the transaction.
 
         Returns None if no more gas is spent on the payment: the call would revert, or has reverted
@@ -245,7 +252,10 @@ class Signer:
             return None
         fees = await self.bid()
         try:
-            _, count = await asyncio.gather(self.simulate(call, fees), self._count_mined())
+            if used or mined is None:
+                count = await self._simulate_and_count(call, fees)
+            else:
+                count = mined
         except CallReverted:
             # Spent or expired; reconciliation finds out which.
             return None
@@ -259,12 +269,17 @@ class Signer:
         )
         return await self._write_down(payment, unsigned)
 
-    async def _count_mined(self) -> int:
+    async def _simulate_and_count(self, call: Call, fees: Fees) -> int:
+        _, count = await asyncio.gather(self.simulate(call, fees), self.count_mined())
+        return count
+
+    async def count_mined(self) -> int:
+        """Return how many transactions of this key are mined."""
         return await self._count.get(lambda: self._chain.transaction_count(self.address))
 
     async def count_waiting(self) -> int:
         """Return how many transactions of this key are pending or about to be sent."""
-        return await self._journal.waiting_of(self.address, await self._count_mined())
+        return await self._journal.waiting_of(self.address, await self.count_mined())
 
     async def tend(self) -> None:
         """Resend unmined transactions; replace stuck ones with a higher fee."""

@@ -6,6 +6,7 @@ web3, so it is imported after the start.
 """
 
 import asyncio
+import codecs
 import itertools
 import json
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 import aiohttp
+import msgspec
 from web3 import AsyncHTTPProvider
 
 from gateway.chain.retries import EndpointRefused
@@ -47,12 +49,13 @@ class KeepAliveProvider(AsyncHTTPProvider):
         """Send a JSON-RPC request, as web3 does but without its cache.
 
         Raises `EndpointRefused` if the endpoint is busy, broken or unreachable, `TypeError` for
-        parameters that are not JSON, and `ValueError` for a response that is not.
+        parameters that are not JSON, and `ValueError` or `msgspec.DecodeError` for a response that
+        is not.
         """
         # web3's encoder checks each value for its own types; our parameters are plain JSON.
         asked = {"jsonrpc": "2.0", "method": method, "params": params, "id": next(self._ids)}
         try:
-            return json.loads(str(await self._post_twice(json.dumps(asked).encode()), "utf-8"))
+            return msgspec.json.decode(await self._post_twice(json.dumps(asked).encode()))
         except aiohttp.ClientConnectionError as error:
             raise EndpointRefused(type(error).__name__) from None
 
@@ -108,8 +111,8 @@ def _read_failed(status: int, headers: Mapping[str, str], body: bytes) -> Any:
 def _read_error(body: bytes) -> dict[str, Any] | None:
     """Parse a JSON-RPC error, also in a list of one or without its envelope."""
     try:
-        answer = json.loads(str(body, "utf-8-sig"))
-    except ValueError:
+        answer = msgspec.json.decode(body.removeprefix(codecs.BOM_UTF8))
+    except (ValueError, msgspec.DecodeError):
         return None
     if isinstance(answer, list) and len(answer) == 1:
         (answer,) = answer

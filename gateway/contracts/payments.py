@@ -119,8 +119,9 @@ class AuthorizationVerifier(Protocol):
     async def check_chain(self, authorization: Authorization) -> bool:
         """Check the signature, and whether the chain would settle the authorization. Read-only.
 
-        Returns False if the nonce is spent; only the chain's logs show whether it paid us.
-        Raises `PaymentRequired` with the standard reason, and `ChainUnavailable`.
+        It must simulate the transfer: a settler may send it within a second without another
+        simulation. Returns False if the nonce is spent; only the chain's logs show whether it paid
+        us. Raises `PaymentRequired` with the standard reason, and `ChainUnavailable`.
         """
         ...
 
@@ -162,7 +163,12 @@ class GasOfKey:
 
 
 class Settler(Protocol):
-    """Brings the transfer of a reserved x402 payment on-chain."""
+    """Brings the transfer of a reserved x402 payment on-chain.
+
+    `async def prepare(authorization)` is optional. It may read ahead what `check` and `submit` need
+    while the chain checks the authorization, and `ChainUnavailable` is ignored. It promises
+    nothing: `check` is only called if the authorization passed.
+    """
 
     async def check_ready(self) -> None:
         """Raise `ExecutionError` if settling cannot work now, e.g. for want of gas."""

@@ -94,12 +94,12 @@ class Exposure:
         if not is_repeat and distinct >= _MAX_WAITING:
             raise ExecutionError(_BUSY)
         until = asyncio.get_running_loop().time() + self.turn_s
-        purchase = _Purchase(claim, key_hash, is_repeat)
+        purchase, had_to_wait = _Purchase(claim, key_hash, is_repeat), bool(queue.waiting)
         queue.waiting.append(purchase)
         try:
             await _acquire(queue.lock, until)
             try:
-                yield Turn(self.store, payer, until, self.now)
+                yield Turn(self.store, payer, until, self.now, had_to_wait)
             finally:
                 queue.lock.release()
         finally:
@@ -153,6 +153,8 @@ class Turn:
     payer: str
     until: float
     now: Clock
+    had_to_wait: bool
+    """Whether another purchase of the payer came before."""
 
     async def wait_for_change(self) -> None:
         """Wait until the payer's open payments change; return at once if it has none.

@@ -16,7 +16,7 @@ import structlog
 from gateway.concurrency.fence import is_plugins_own
 from gateway.concurrency.periodic import Periodic, always
 from gateway.contracts import GasOfKey, Settler
-from gateway.domain import Payment
+from gateway.domain import Authorization, Payment
 from gateway.errors import ChainUnavailable, ExecutionError
 from gateway.payments.failed_settlements import FailedSettlements
 from gateway.payments.obstacles import Obstacles
@@ -102,6 +102,13 @@ class Settlements:
             await self.obstacles.check()
         except ExecutionError as error:
             raise ExecutionError(self.obstacles.buyer_message or error.message) from error
+
+    async def prepare(self, authorization: Authorization) -> None:
+        """Let the settler read ahead, if it does; its check asks again for what is missing."""
+        prepare = getattr(self.settler, "prepare", None)
+        if prepare is not None:
+            with contextlib.suppress(ChainUnavailable):
+                await prepare(authorization)
 
     @property
     def addresses(self) -> Sequence[str]:

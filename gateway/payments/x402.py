@@ -285,9 +285,12 @@ class X402Payments(Acceptance):
             # A forged signature must not get into the payer's queue.
             await purchase.verifier.check_chain(signed)
         async with self.exposure.turn(signed.sender, purchase.claim, purchase.key_hash) as turn:
+            # `reserve` finds claim and key as well. Without a wait, both were read a moment ago.
+            reads_again = turn.had_to_wait
             while True:
-                if known := await self._find_known(purchase):
+                if reads_again and (known := await self._find_known(purchase)):
                     return known
+                reads_again = True
                 purchase.check_terms(self.now())
                 search_from, limits = await self._check_settlement(purchase)
                 reserving = self._reserve_and_settle(purchase, search_from, limits)
@@ -307,10 +310,11 @@ class X402Payments(Acceptance):
         quote, signed = purchase.quote, purchase.signed
         # A restored database may have lost the tasks of earlier transfers.
         cutoff = await self.cutoff_block()
-        is_unspent, head, limits = await asyncio.gather(
+        is_unspent, head, limits, _ = await asyncio.gather(
             purchase.verifier.check_chain(signed),
             self._recent_head.get(self.chain.head),
             self.exposure.limits(signed),
+            self.settlements.prepare(signed),
         )
         search_from = max(head.number - _OLDER_NODES_BLOCKS, cutoff + 1)
         if is_unspent:

@@ -3,7 +3,8 @@
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 import structlog
 
@@ -16,6 +17,7 @@ from gateway.contracts import GasOfKey
 
 # A count costs a read and a call per key, and every purchase needs one.
 _WAITING_TTL_S = 0.25
+NO_COUNTS: Mapping[str, int] = MappingProxyType({})
 _log = structlog.get_logger()
 
 
@@ -52,26 +54,37 @@ class SettlementKeys:
         signer = await self._choose(call.gas)
         await signer.simulate(call, await signer.bid())
 
-    async def submit(self, payment: Payment, call: Call) -> str | None:
+    async def read_ahead(self, gas: int) -> dict[str, int]:
+        """Read what the next settlement needs; returns the mined transactions of its key."""
+        signer = await self._choose(gas)
+        count, *_ = await asyncio.gather(signer.count_mined(), signer.bid(), signer.can_pay(gas))
+        return {signer.address: count}
+
+    async def submit(
+        self, payment: Payment, call: Call, counts: Mapping[str, int] = NO_COUNTS
+    ) -> str | None:
         """Send the payment's transaction; see `Signer.submit`.
 
-        Raises `ChainUnavailable` if no key can pay for a new one.
+        `counts` are from `read_ahead`, if the call has just been simulated. Raises
+        `ChainUnavailable` if no key can pay for a new one.
         """
-        return await self.resend(payment) or await self.send_new(payment, call)
+        return await self.resend(payment) or await self.send_new(payment, call, counts)
 
     async def resend(self, payment: Payment) -> str | None:
         """Resend the payment's unmined transaction, whichever key signed it; None without one."""
         # It is signed already, so the balance of its key does not matter.
         return await self._signers[0].resend(payment)
 
-    async def send_new(self, payment: Payment, call: Call) -> str | None:
+    async def send_new(
+        self, payment: Payment, call: Call, counts: Mapping[str, int] = NO_COUNTS
+    ) -> str | None:
         """Sign and send. The caller has checked that no transaction of the payment is pending.
 
         Raises `ChainUnavailable` if no key can pay for it.
         """
         signer = await self._choose(call.gas)
         with self._counted(signer.address):
-            return await signer.send_new(payment, call)
+            return await signer.send_new(payment, call, mined=counts.get(signer.address))
 
     async def send_batch(
         self, batch: Sequence[tuple[Payment, Call]], gas_of: Callable[[int], int]

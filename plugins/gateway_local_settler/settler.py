@@ -6,7 +6,7 @@ before it is sent, so a restart sends the same bytes again and loses no nonce.
 
 import asyncio
 import functools
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from gateway import (
     Authorization,
@@ -35,6 +35,7 @@ from gateway.concurrency.shared_answers import SharedAnswers
 from gateway.contracts import GasOfKey
 from gateway_local_settler.batches import Batches
 from gateway_local_settler.keys import SettlementKeys
+from gateway_local_settler.recent_checks import Reading, RecentChecks
 from gateway_local_settler.waits import KeyWaits
 
 # The most nonces of a settlement key for one payment: one that another process takes, one that is
@@ -68,6 +69,8 @@ class LocalSettler:
         self._context = context
         self._payers = Payers(context)
         self._waits = KeyWaits(context.now)
+        # Of checks that have begun, and of those that passed.
+        self._begun, self._passed = RecentChecks(context.now), RecentChecks(context.now)
         addresses = [address_of(secret) for secret in secrets]
         self._keys = SettlementKeys(
             [
@@ -118,8 +121,21 @@ class LocalSettler:
         """Raise `ExecutionError` if every key is nearly out of ETH, or if gas is over the cap."""
         await self._check_funds(KEY_GAS)
 
+    async def prepare(self, authorization: Authorization) -> None:
+        """Read what a plain account's check and settlement need, beside its simulation."""
+        if not is_signed_by_key(authorization, self._context.settings.chain):
+            return
+        began_at = self._context.now()
+        counts, _ = await asyncio.gather(
+            self._keys.read_ahead(KEY_GAS), self._payers.has_code(authorization)
+        )
+        self._begun.keep(authorization, Reading(began_at, counts))
+
     async def check(self, authorization: Authorization, quote: Quote) -> None:
         """Check that a key can pay for this settlement at the gas price of a block.
+
+        The call has just been simulated. If its result depends on the token alone, the settlement
+        relies on that simulation for a second.
 
         For an account with code the settlement is simulated as its transaction would run: from our
         key, at real fees. Raises `PaymentRequired` if that reverts, and `ExecutionError`.
@@ -131,6 +147,8 @@ class LocalSettler:
         )
         await self._check_funds(call.gas)
         if not is_code:
+            if reading := self._begun.take(authorization):
+                self._passed.keep(authorization, reading)
             return
         await self._check_failed_gas()
         try:
@@ -167,9 +185,20 @@ class LocalSettler:
         call, or the payment has used all its nonces.
         """
         call = await self._build_call(payment)
+        counts = self._take_counts(payment)
         if self._batches is None:
-            return await self._keys.submit(payment, call)
-        return await self._batches.submit(payment, call)
+            return await self._keys.submit(payment, call, counts)
+        return await self._batches.submit(payment, call, counts)
+
+    def _take_counts(self, payment: Payment) -> Mapping[str, int]:
+        """Return the readings of a check that has just passed; empty if there was none.
+
+        Every later submit simulates again.
+        """
+        if payment.authorization is None:
+            return {}
+        reading = self._passed.take(payment.authorization)
+        return {} if reading is None else reading.counts
 
     async def tend(self) -> None:
         """Resend unmined transactions, with a higher fee if they are stuck."""

@@ -83,7 +83,7 @@ def two_transactions() -> Mutant:
         with patched(
             (writes, "find_direct", lambda *_: None),
             (writes, "is_claimed", lambda _db, key: False),
-            (writes, "claim", _claim_or_ignore),
+            (writes, "claim", claim_or_ignore),
         ):
             return original(db, *arguments, **more)
 
@@ -100,7 +100,7 @@ def two_transactions() -> Mutant:
     )
 
 
-def _claim_or_ignore(db: Any, key: str, payment_id: int) -> None:
+def claim_or_ignore(db: Any, key: str, payment_id: int) -> None:
     db.execute("INSERT OR IGNORE INTO claims (key, payment_id) VALUES (?, ?)", (key, payment_id))
 
 

@@ -46,7 +46,7 @@ def broadcast_before_row() -> Mutant:
 
     async def send_batch(self: Any, batch: Any, gas: int) -> Any:
         calls = {payment.id: call for payment, call in batch}
-        count = await self._count_mined()
+        count = await self.count_mined()
         nonce = await self._journal.next_nonce(self.address, count)
         early = self._sign_batch(list(calls.values()), gas, nonce, await self.bid())
         await self._chain.send(early.raw)

@@ -138,7 +138,7 @@ async def _prepare(self: Signer, payment: Any, call: Any) -> tuple[Any, Any] | N
 
 
 def nonce_before_write() -> Mutant:
-    async def _begin(self: Any, payment: Any, call: Any) -> Any:
+    async def _begin(self: Any, payment: Any, call: Any, _: Any = None) -> Any:
         prepared = await _prepare(self, payment, call)
         return None if prepared is None else await self._write_down(payment, prepared[1])
 
@@ -152,7 +152,7 @@ def nonce_before_write() -> Mutant:
 
 
 def broadcast_before_row() -> Mutant:
-    async def _begin(self: Any, payment: Any, call: Any) -> Any:
+    async def _begin(self: Any, payment: Any, call: Any, _: Any = None) -> Any:
         prepared = await _prepare(self, payment, call)
         if prepared is None:
             return None

@@ -57,7 +57,7 @@ class Key:
     async def resend(self, payment):
         return self.resends
 
-    async def send_new(self, payment, call):
+    async def send_new(self, payment, call, *, mined=None):
         self.asked.append("send_new")
         return f"sent by {self.address}"
 

@@ -1,0 +1,66 @@
+"""Which RPC calls a sale by a plain account makes, and when it is simulated again."""
+
+import attrs
+import pytest
+
+from gateway_local_settler import recent_checks
+from tests.conftest import buy
+from tests.gateway.settlement.faulty_rpc import FaultyRpc
+from tests.waits import FAST, Waits, started_with
+
+SIMULATE, SEND = "eth_call", "eth_sendRawTransaction"
+
+
+@pytest.fixture(autouse=True)
+def _waits():
+    with started_with(Waits(outcome_s=20.0, settlement=FAST)):
+        yield
+
+
+@pytest.fixture
+def rpc(chain):
+    with FaultyRpc(chain) as endpoint:
+        yield endpoint
+
+
+@pytest.fixture
+def settings(settings, rpc):
+    return attrs.evolve(settings, rpc_urls=(rpc.url,))
+
+
+async def calls_of(gateway, rpc, payer) -> list[str]:
+    """Buy once; returns the calls up to the response."""
+    rpc.seen.clear()
+    answer = await buy(gateway, payer.header())
+    assert answer.status_code == 200, await answer.get_json()
+    return list(rpc.seen)
+
+
+async def test_a_sale_is_simulated_once_before_its_transaction(gateway, rpc, payer, monkeypatch):
+    # However slow the machine is.
+    monkeypatch.setattr(recent_checks, "FRESH_S", 3600.0)
+    await calls_of(gateway, rpc, payer)
+    calls = await calls_of(gateway, rpc, payer)
+    before = calls[: calls.index(SEND)]
+    assert before.count(SIMULATE) == before.count("eth_getTransactionCount") == 1
+    # This payer has just bought: it has no code.
+    assert before.count("eth_getCode") == 0
+
+
+async def test_a_sale_is_simulated_again_if_its_check_is_old(gateway, rpc, payer, monkeypatch):
+    monkeypatch.setattr(recent_checks, "FRESH_S", 0.0)
+    calls = await calls_of(gateway, rpc, payer)
+    assert calls[: calls.index(SEND)].count(SIMULATE) == 2
+
+
+async def test_a_payer_whose_money_is_gone_is_refused_by_the_one_simulation(
+    gateway, rpc, chain, payer
+):
+    await calls_of(gateway, rpc, payer)
+    chain.transfer_usdc(
+        payer.account.key, "0x" + "99" * 20, chain.usdc_balance(payer.account.address)
+    )
+    rpc.seen.clear()
+    answer = await buy(gateway, payer.header())
+    assert answer.status_code == 402
+    assert SEND not in rpc.seen
