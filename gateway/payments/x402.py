@@ -6,6 +6,7 @@ settler and wallet → terms → the payer's turn → terms again → chain → 
 """
 
 import asyncio
+import time
 
 import attrs
 
@@ -42,6 +43,8 @@ from gateway.payments.settlement import Settlements
 # release searches by state.
 _OLDER_NODES_BLOCKS = 30_000
 _HEAD_TTL_S = 60.0
+# Any client can send authorizations that begin in the future; together they cause this much.
+_NEWEST_HEAD_TTL_S = 1.0
 
 
 @attrs.frozen(kw_only=True)
@@ -88,10 +91,15 @@ class X402Payments(Acceptance):
     exposure: Exposure
     search: EventSearch = attrs.field(factory=EventSearch)
     _recent_head: SharedAnswer[Block] = attrs.field(init=False)
+    _newest_head: SharedAnswer[Block] = attrs.field(init=False)
 
     @_recent_head.default
     def _make_recent_head(self) -> SharedAnswer[Block]:
         return SharedAnswer(self.now, ttl_s=_HEAD_TTL_S)
+
+    @_newest_head.default
+    def _make_newest_head(self) -> SharedAnswer[Block]:
+        return SharedAnswer(time.monotonic, ttl_s=_NEWEST_HEAD_TTL_S)
 
     async def accept_x402(
         self,
@@ -280,16 +288,21 @@ class X402Payments(Acceptance):
         Concurrent requests with one claim get the same task.
         """
         signed = purchase.signed
+        await self._await_present(signed)
         purchase.check_terms(self.now())
         if not is_signed_by_key(signed, purchase.quote.network):
             # A forged signature must not get into the payer's queue.
             await purchase.verifier.check_chain(signed)
         async with self.exposure.turn(signed.sender, purchase.claim, purchase.key_hash) as turn:
             while True:
+                standstills = await self._await_present(signed)
                 if known := await self._find_known(purchase):
                     return known
                 purchase.check_terms(self.now())
                 search_from, limits = await self._check_settlement(purchase)
+                if await self.standstills.wait() != standstills:
+                    # The checks are from before it: the authorization may have expired.
+                    continue
                 reserving = self._reserve_and_settle(purchase, search_from, limits)
                 try:
                     reserved = await self._run_to_end(reserving)
@@ -298,6 +311,17 @@ class X402Payments(Acceptance):
                 else:
                     if reserved is not None:
                         return reserved
+
+    async def _await_present(self, signed: Authorization) -> int:
+        """Return the number of standstills so far, once the process has recovered from the last.
+
+        Just after a resume, this machine's clock may lag. Then new authorizations begin in the
+        future, as those of a payer whose clock is ahead do; the newest block shows whose it is.
+        """
+        if signed.valid_after > self.now():
+            head = await self._newest_head.get(self.chain.head)
+            self.standstills.doubt(head.timestamp)
+        return await self.standstills.wait()
 
     async def _check_settlement(self, purchase: _Purchase) -> tuple[int, ReserveLimits]:
         """Return (first block that can contain the transfer, limits for `reserve`).
@@ -312,6 +336,7 @@ class X402Payments(Acceptance):
             self._recent_head.get(self.chain.head),
             self.exposure.limits(signed),
         )
+        self.standstills.doubt(head.timestamp)
         search_from = max(head.number - _OLDER_NODES_BLOCKS, cutoff + 1)
         if is_unspent:
             purchase.check_terms(self.now(), is_unspent=True)

@@ -160,6 +160,12 @@ class WorkerPool:
         if late:
             await asyncio.gather(*late)
 
+    async def check_leases(self) -> None:
+        """Extend the leases of all running attempts; those that another node has by now stop."""
+        attempts = list(self._working.values())
+        await asyncio.gather(*(one.prolong() for one in attempts), return_exceptions=True)
+        self.wake()
+
     def _count_wanted(self) -> int:
         """Return how many tasks can be started now.
 
