@@ -81,11 +81,13 @@ class Standstills:
 
     def _begin_to_recover(self, **seconds: float) -> None:
         self.count += 1
-        _log.warning("process.stood_still", **seconds)
+        _log.info("process.stood_still", **seconds)
         if self._recovering is None:
             self._recovering = asyncio.create_task(self._recover(), name="standstill")
 
     async def _recover(self) -> None:
+        # They belong to the request that noticed it.
+        structlog.contextvars.clear_contextvars()
         count = 0
         try:
             # It may stand still again meanwhile.

@@ -288,20 +288,21 @@ class X402Payments(Acceptance):
         Concurrent requests with one claim get the same task.
         """
         signed = purchase.signed
-        await self._await_present(signed)
+        await self._await_present(purchase)
         purchase.check_terms(self.now())
         if not is_signed_by_key(signed, purchase.quote.network):
             # A forged signature must not get into the payer's queue.
             await purchase.verifier.check_chain(signed)
         async with self.exposure.turn(signed.sender, purchase.claim, purchase.key_hash) as turn:
             while True:
-                standstills = await self._await_present(signed)
+                standstills = await self._await_present(purchase)
                 if known := await self._find_known(purchase):
                     return known
                 purchase.check_terms(self.now())
                 search_from, limits = await self._check_settlement(purchase)
                 if await self.standstills.wait() != standstills:
                     # The checks are from before it: the authorization may have expired.
+                    await self._check_can_settle(purchase.quote)
                     continue
                 reserving = self._reserve_and_settle(purchase, search_from, limits)
                 try:
@@ -312,15 +313,17 @@ class X402Payments(Acceptance):
                     if reserved is not None:
                         return reserved
 
-    async def _await_present(self, signed: Authorization) -> int:
+    async def _await_present(self, purchase: _Purchase) -> int:
         """Return the number of standstills so far, once the process has recovered from the last.
 
         Just after a resume, this machine's clock may lag. Then new authorizations begin in the
-        future, as those of a payer whose clock is ahead do; the newest block shows whose it is.
+        future, as those of a payer whose clock is ahead do; the newest block shows which is wrong.
         """
-        if signed.valid_after > self.now():
+        if purchase.signed.valid_after > self.now():
             head = await self._newest_head.get(self.chain.head)
             self.standstills.doubt(head.timestamp)
+            await self.standstills.wait()
+            await self._check_can_settle(purchase.quote)
         return await self.standstills.wait()
 
     async def _check_settlement(self, purchase: _Purchase) -> tuple[int, ReserveLimits]:
