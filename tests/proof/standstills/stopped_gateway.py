@@ -13,6 +13,7 @@ import signal
 import sqlite3
 import struct
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import attrs
@@ -68,6 +69,8 @@ class StoppedGateway(Gateway):
         # How much more time has passed in the world than in this test.
         self.gap_s = 0.0
         self._step: Step | None = None
+        # Called while it is stopped.
+        self.meanwhile: Callable[[], object] = lambda: None
         self._was_stopped = threading.Event()
         self._result = chain.rpc.result
         chain.rpc.result = self._answer
@@ -108,6 +111,7 @@ class StoppedGateway(Gateway):
         self.process.send_signal(signal.SIGSTOP)
         stat = Path(f"/proc/{self.process.pid}/stat")
         until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T")
+        self.meanwhile()
         self.chain.advance(gap_s)
         self.gap_s += gap_s
         if kind != "lagging":
