@@ -106,10 +106,13 @@ class Standstills:
 
     async def wait(self) -> int:
         """Return `count` once this process has recovered; raises `Resuming` if that takes long."""
-        if not self.is_over and self._recovering is not None:
-            await asyncio.wait((self._recovering,), timeout=self.wait_s)
-        if not self.is_over:
-            raise Resuming
+        try:
+            async with asyncio.timeout(self.wait_s):
+                # NTP may set the clock meanwhile, which counts as another one.
+                while not self.is_over and self._recovering is not None:
+                    await asyncio.wait((self._recovering,))
+        except TimeoutError:
+            raise Resuming from None
         return self.count
 
     async def close(self) -> None:

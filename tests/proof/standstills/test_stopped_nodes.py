@@ -11,6 +11,7 @@ from tests.conftest import Payer
 from tests.proof.process.gateway_process import until
 from tests.proof.standstills.stopped_gateway import Buyer, Step, StoppedGateway, find_outcome
 
+_PATIENCE_S = 60
 # Leases as short as a test waits.
 _HURRIED = """
 from gateway.tasks.timing import TaskTiming
@@ -20,11 +21,24 @@ TaskTiming.__init__.__kwdefaults__.update(lease_s=4.0, extend_s=1.0, idle_s=0.5)
 nodes._LEASE_S, nodes._RENEW_EVERY_S = 4.0, 1.0
 """
 
+# Nothing is stored in it.
+_BUCKET = {
+    "GATEWAY_OUTPUTS_URL": "s3://bucket",
+    "GATEWAY_OUTPUTS_ENDPOINT": "http://127.0.0.1:9",
+    "GATEWAY_OUTPUTS_REGION": "auto",
+    "GATEWAY_OUTPUTS_ACCESS_KEY_ID": "key",
+    "GATEWAY_OUTPUTS_SECRET_ACCESS_KEY": "secret",
+}
 pytestmark = pytest.mark.full
 
 
 class StoppedNode(StoppedGateway):
-    """A node on a shared database."""
+    """A node on a shared database, which sells texts: they need no bucket."""
+
+    def install(self, module, source) -> None:
+        picture = 'Result(outputs=(Output(data=PNG, media_type="image/png"),))'
+        source = source.replace(picture, 'Result(text="drawn")')
+        super().install(module, source.replace("text-to-image", "document-parsing"))
 
     def patch(self, source, *, before_imports=False) -> None:
         super().patch(source + _HURRIED, before_imports=before_imports)
@@ -48,8 +62,8 @@ def nodes(tmp_path, chain, key, migrated_url):
         for name in ("a", "b"):
             folder = tmp_path / name
             folder.mkdir()
-            shared = {"GATEWAY_DATABASE_URL": migrated_url, "GATEWAY_NODE": name}
-            node = StoppedNode(folder, chain, key, **shared)
+            about = {"GATEWAY_DATABASE_URL": migrated_url, "GATEWAY_NODE": name}
+            node = StoppedNode(folder, chain, key, **about, **_BUCKET)
             node.start()
             stack.callback(node.kill)
             started.append(node)
@@ -63,7 +77,9 @@ def test_a_task_is_delivered_once_if_its_node_stands_still(nodes, chain):
     until(lambda: one.calls() or other.calls())
     stopped, taking = (one, other) if one.calls() else (other, one)
     taking.let_go()
-    stopped.meanwhile = lambda: until(lambda: taking.task(task_id)["status"] == "completed")
+    stopped.meanwhile = lambda: until(
+        lambda: taking.task(task_id)["status"] == "completed", patience_s=_PATIENCE_S
+    )
     stopped.stand_still("stopped", 0)
     stopped.let_go()
     assert find_outcome(taking, payer, (200, {})) == "task"
@@ -84,7 +100,7 @@ def test_a_payment_settles_once_if_its_node_stands_still(nodes, chain, has_effec
     def is_settled():
         return one.rows("SELECT 1 FROM payments WHERE state = 'settled'")
 
-    one.meanwhile = lambda: until(is_settled)
+    one.meanwhile = lambda: until(is_settled, patience_s=_PATIENCE_S)
     method = "eth_sendRawTransaction"
     one.stop_at(Step(method=method, is_reserved=True, has_effect=has_effect, gap_s=0))
     buyer = Buyer(one, header)
