@@ -5,7 +5,7 @@ clock and its view of the chain old. Then `recover` runs, and `wait` holds sales
 Three signs, because no clock shows every kind:
 
 - a gap in the heartbeat: the monotonic clock went on, as for a stopped process;
-- the wall clock moved against the monotonic one, which stands still in a suspended machine;
+- the wall clock moved against the monotonic one, which halts in a suspended machine;
 - the outside world is ahead of the wall clock, which may lag until NTP sets it (`doubt`).
 """
 
@@ -90,7 +90,7 @@ class Standstills:
         structlog.contextvars.clear_contextvars()
         count = 0
         try:
-            # It may stand still again meanwhile.
+            # The next one may come during the recovery.
             while count != self.count:
                 count = self.count
                 await self.recover()

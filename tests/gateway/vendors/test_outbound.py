@@ -128,7 +128,7 @@ async def test_after_a_standstill_later_requests_open_new_connections():
         await outbound.request("GET", "/")
         assert len(connections) == 2
         # The old one was closed after its last request.
-        await until(lambda: connections[0].transport.is_closing())
+        await until(connections[0].transport.is_closing)
 
 
 async def test_proxies_of_the_environment_are_not_asked(site, monkeypatch):

@@ -184,4 +184,3 @@ def find_outcome(gateway: StoppedGateway, payer: Payer, answer: tuple[int, dict]
         return "task"
     assert (statuses, states) == (["failed"], ["refund_due"])
     return "refund"
-

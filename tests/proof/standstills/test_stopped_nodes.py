@@ -3,7 +3,9 @@
 `tests/gateway/postgres/test_resumed_nodes.py` has the same in one process.
 """
 
-from contextlib import ExitStack
+import threading
+from contextlib import ExitStack, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -21,10 +23,8 @@ TaskTiming.__init__.__kwdefaults__.update(lease_s=4.0, extend_s=1.0, idle_s=0.5)
 nodes._LEASE_S, nodes._RENEW_EVERY_S = 4.0, 1.0
 """
 
-# Nothing is stored in it.
 _BUCKET = {
     "GATEWAY_OUTPUTS_URL": "s3://bucket",
-    "GATEWAY_OUTPUTS_ENDPOINT": "http://127.0.0.1:9",
     "GATEWAY_OUTPUTS_REGION": "auto",
     "GATEWAY_OUTPUTS_ACCESS_KEY_ID": "key",
     "GATEWAY_OUTPUTS_SECRET_ACCESS_KEY": "secret",
@@ -33,12 +33,7 @@ pytestmark = pytest.mark.full
 
 
 class StoppedNode(StoppedGateway):
-    """A node on a shared database, which sells texts: they need no bucket."""
-
-    def install(self, module, source) -> None:
-        picture = 'Result(outputs=(Output(data=PNG, media_type="image/png"),))'
-        source = source.replace(picture, 'Result(text="drawn")')
-        super().install(module, source.replace("text-to-image", "document-parsing"))
+    """A node on a shared database."""
 
     def patch(self, source, *, before_imports=False) -> None:
         super().patch(source + _HURRIED, before_imports=before_imports)
@@ -54,16 +49,41 @@ class StoppedNode(StoppedGateway):
         return self.rows(f"SELECT count(*) FROM tasks WHERE {open_ones}")[0][0]
 
 
+class _Bucket(BaseHTTPRequestHandler):
+    """A bucket that takes everything, and keeps nothing."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_PUT(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(200)
+        self.send_header("ETag", '"1"')
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_) -> None:
+        pass
+
+
+@contextmanager
+def _bucket():
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Bucket) as server:
+        server.daemon_threads, server.block_on_close = True, False
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield {"GATEWAY_OUTPUTS_ENDPOINT": f"http://127.0.0.1:{server.server_port}", **_BUCKET}
+        server.shutdown()
+
+
 @pytest.fixture
 def nodes(tmp_path, chain, key, migrated_url):
     """Two nodes; the first leads."""
     with ExitStack() as stack:
-        started = []
+        started, bucket = [], stack.enter_context(_bucket())
         for name in ("a", "b"):
             folder = tmp_path / name
             folder.mkdir()
             about = {"GATEWAY_DATABASE_URL": migrated_url, "GATEWAY_NODE": name}
-            node = StoppedNode(folder, chain, key, **about, **_BUCKET)
+            node = StoppedNode(folder, chain, key, **about, **bucket)
             node.start()
             stack.callback(node.kill)
             started.append(node)

@@ -14,7 +14,7 @@ HOUR_S = 3600.0
 MINUTES_S = 120.0
 KINDS = ("stopped", "suspended", "lagging")
 full = pytest.mark.full
-# The outcomes if the authorization expires meanwhile, and if it stays valid.
+# With the outcome if the authorization has expired by then, and if it is still valid.
 STEPS = {
     # Before T1: the transfer is simulated.
     "simulation": (Step(method="eth_call"), "nothing", "task"),
