@@ -106,6 +106,8 @@ class Standstills:
 
     async def wait(self) -> int:
         """Return `count` once this process has recovered; raises `Resuming` if that takes long."""
+        if self.is_over:
+            return self.count
         try:
             async with asyncio.timeout(self.wait_s):
                 # NTP may set the clock meanwhile, which counts as another one.

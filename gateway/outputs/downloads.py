@@ -99,7 +99,7 @@ class Transport:
     ) -> AsyncIterator[Any]:
         """Send a request to an address that the operator chose."""
         request = self._api.build_request(url=url, extensions={"trace": trace}, **options)
-        async with self._counted(), _send(self._api, request, trace) as response:
+        async with self.counted(), _send(self._api, request, trace) as response:
             yield response
 
     @contextlib.asynccontextmanager
@@ -115,11 +115,11 @@ class Transport:
         The certificate must match the link's host. If a connection fails, the host's next address
         is tried. Pass `addresses` only if they were checked already.
         """
-        if addresses is None:
-            addresses = await self._resolver.resolve(link.host, link.port or 443)
         host = {"Host": link.netloc.decode("ascii")}
         sni = link.raw_host.decode("ascii")
-        async with self._counted(), contextlib.AsyncExitStack() as stack:
+        async with self.counted(), contextlib.AsyncExitStack() as stack:
+            if addresses is None:
+                addresses = await self._resolver.resolve(link.host, link.port or 443)
             for number, address in enumerate(addresses, start=1):
                 request = self._links.build_request(
                     **{**options, "headers": options["headers"] | host},
@@ -135,7 +135,7 @@ class Transport:
             yield response
 
     @contextlib.asynccontextmanager
-    async def _counted(self) -> AsyncIterator[None]:
+    async def counted(self) -> AsyncIterator[None]:
         """Count a request in progress; the last one of a retired transport closes it."""
         self._requests.in_progress += 1
         try:
@@ -250,7 +250,8 @@ class Downloader(TransportHolder):
         """
         transport = await self._open()
         try:
-            async with asyncio.timeout(timeout_s):
+            # Redirects need the same transport.
+            async with asyncio.timeout(timeout_s), transport.counted():
                 status, body = await self._fetch_link(transport, url, timeout_s)
         except TooLarge:
             raise ResultUnusable("The result was made, but is larger than what is sold.") from None

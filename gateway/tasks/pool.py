@@ -162,9 +162,8 @@ class WorkerPool:
 
     async def check_leases(self) -> None:
         """Extend the leases of all running attempts; those that another node has by now stop."""
-        attempts = list(self._working.values())
-        await asyncio.gather(*(one.prolong() for one in attempts), return_exceptions=True)
         self.wake()
+        await asyncio.gather(*(attempt.prolong() for attempt in self._working.values()))
 
     def _count_wanted(self) -> int:
         """Return how many tasks can be started now.

@@ -89,10 +89,12 @@ class StoppedGateway(Gateway):
         return self._result(method, *params)
 
     def _is_due(self, step: "Step", method: str, params: tuple) -> bool:
-        # The gateway calls other functions of the token at any time.
-        is_meant = method == step.method and (
-            method != "eth_call" or params[0]["data"].startswith(_SETTLE)
-        )
+        # The gateway calls other functions of the token, and checks its wallet, at any time.
+        is_meant = method == step.method
+        if method == "eth_call":
+            is_meant = is_meant and params[0]["data"].startswith(_SETTLE)
+        if method == "eth_getCode":
+            is_meant = is_meant and params[0].lower() != WALLET
         return is_meant and step.is_reserved == bool(self.rows("SELECT 1 FROM payments"))
 
     def stop_at(self, step: "Step") -> None:

@@ -18,6 +18,8 @@ full = pytest.mark.full
 STEPS = {
     # Before T1: the transfer is simulated.
     "simulation": (Step(method="eth_call"), "nothing", "task"),
+    # The last check before T1. All answers are from before, and good.
+    "checked": (Step(method="eth_getCode", has_effect=True), "nothing", "task"),
     # After T1: it is simulated again before it is signed.
     "reserved": (Step(method="eth_call", is_reserved=True), "nothing", "task"),
     # After T2: the transaction is stored.
@@ -40,6 +42,7 @@ CASES = [
     for CHEAP in [
         {
             ("simulation", "stopped", HOUR_S),
+            ("checked", "suspended", HOUR_S),
             ("reserved", "suspended", HOUR_S),
             ("unsent", "stopped", HOUR_S),
             ("sent", "suspended", HOUR_S),
@@ -76,6 +79,9 @@ def test_a_sale_that_is_stopped_ends_well(stopped, chain, step, outcome):
     wait_and_set_clock(stopped, step.kind)
     assert find_outcome(stopped, payer, buyer.end()) == outcome
     assert count_mined(stopped, chain) <= 1
+    if outcome == "nothing" and not step.is_reserved and step.kind != "lagging":
+        # It was never stored. If the clock lags, the next simulation refuses it.
+        assert stopped.rows("SELECT 1 FROM payments") == []
     until(lambda: stopped.events("process.recovered"))
     # It sells again.
     now = int(time.time() + stopped.gap_s)
