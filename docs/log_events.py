@@ -91,6 +91,11 @@ EVENTS: dict[str, str] = {
     ),
     "heartbeat.paused": "The gateway goes to sleep, and its monitor expects no heartbeat.",
     "heartbeat.failed": "GATEWAY_HEARTBEAT_URL did not answer as expected; retried.",
+    "process.recovered": "Connections, leases and the chain were checked; it sells again.",
+    "process.stood_still": (
+        "The process stood still for `gap` seconds, or its clock moved by `clock_moved`, or lags "
+        "by `clock_behind` (docs/scale-to-zero.md#suspended-machines)."
+    ),
     "job.not_stopped": "A late job could not be cancelled; the vendor may bill it.",
     "job.poll_failed": (
         "A poll failed unexpectedly; retried. Also the fields of a vendor's failure."

@@ -20,6 +20,7 @@ from gateway.catalog.watchdog import owners_of, watch_loop
 from gateway.chain.client import Web3Chain
 from gateway.chain.keys import check_plain_keys, load_key
 from gateway.concurrency.fence import Fence
+from gateway.concurrency.standstills import Standstills
 from gateway.contracts import Chain, Clock, OutputStore, PluginContext, Settler
 from gateway.errors import SettingsError
 from gateway.outputs import open_outputs
@@ -230,10 +231,10 @@ def _make_gateway(parts: _Assembly, installation: _Installation) -> Gateway:
     context = attrs.evolve(parts.context, derive_secret=installation.derive_secret)
     readiness = Readiness(settings, parts.catalog, store)
     wallet = WalletCheck(settings, context.chain)
-    fence = Fence(context.now)
+    fence, standstills = Fence(context.now), Standstills()
     # First, because it may leave out a plugin, with all that it has registered.
     payments = _make_payments(
-        parts, context, announcer, readiness, wallet, installation.born_at, fence
+        parts, context, announcer, readiness, wallet, installation.born_at, fence, standstills
     )
     gateway = Gateway(
         context=context,
@@ -254,6 +255,7 @@ def _make_gateway(parts: _Assembly, installation: _Installation) -> Gateway:
         readiness=readiness,
         wallet=wallet,
         fence=fence,
+        standstills=standstills,
         payments=payments,
     )
     announcer.wake_events = gateway.events.wake
@@ -291,6 +293,7 @@ def _make_payments(
     wallet: WalletCheck,
     born_at: float,
     fence: Fence,
+    standstills: Standstills,
 ) -> Payments:
     store, settings, chain, now = parts.store, context.settings, context.chain, context.now
     methods = PaymentMethods(*parts.manager.ways_to_pay(context), fence)
@@ -320,6 +323,7 @@ def _make_payments(
         on_queued=announcer.queued,
         now=now,
         born_at=born_at,
+        standstills=standstills,
         exposure=_make_exposure(parts, context),
     )
 

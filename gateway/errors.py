@@ -150,6 +150,13 @@ class Restarting(_Unavailable):
     sentence = "The gateway is restarting."
 
 
+class Resuming(_Unavailable):
+    """The machine was suspended, or its clock jumped; leases and chain are checked first."""
+
+    retry_after_s = 5
+    sentence = "The gateway has just resumed, and checks the chain first."
+
+
 class NoWorkers(_Unavailable):
     """No machine runs tasks of this endpoint."""
 

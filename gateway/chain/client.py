@@ -67,6 +67,9 @@ class Web3Chain:
     async def close(self) -> None:
         await self._rpc.close()
 
+    async def renew(self) -> None:
+        await self._rpc.renew()
+
     async def _check_chain_id(self, endpoint: Endpoint) -> None:
         chain_id, expected = int(await endpoint.request("eth_chainId"), 16), self._network.chain_id
         if chain_id != expected:

@@ -193,6 +193,11 @@ class RpcEndpoints:
             for endpoint in self._endpoints:
                 await endpoint.provider.disconnect()
 
+    async def renew(self) -> None:
+        """Open new connections for later calls. Calls in progress are sent again on them."""
+        for endpoint in list(self._endpoints):
+            await endpoint.provider.renew()
+
     def logs_limit(self) -> int | None:
         """Return the smallest known block limit of log queries; None without one."""
         limits = [endpoint.logs.limit for endpoint in self._endpoints]

@@ -127,7 +127,9 @@ class Signer:
 
     async def can_pay(self, gas: int) -> bool:
         """Whether the gas price is under the cap and the key can pay for several such calls."""
-        if self._now() < self._affordable_until and gas <= self._affordable_gas:
+        # Also bounded if the clock went back.
+        is_recent = 0 < self._affordable_until - self._now() <= _BALANCE_TTL_S
+        if is_recent and gas <= self._affordable_gas:
             return True
         money = await self._money.get(self.gas_money)
         if money.balance_wei < money.needed_wei(gas) or money.fee_wei > self._cap_wei:

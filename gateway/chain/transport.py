@@ -38,7 +38,10 @@ class KeepAliveProvider(AsyncHTTPProvider):
         self._ids = itertools.count()
         # The newest response's `Date`, and when it came, in loop time.
         self._dated: tuple[str, float] | None = None
-        self._session = aiohttp.ClientSession(
+        self._session = self._open_session()
+
+    def _open_session(self) -> aiohttp.ClientSession:
+        return aiohttp.ClientSession(
             # The caller limits each call; aiohttp's own timeout would add a timer to each.
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S),
             headers=self.get_request_headers(),
@@ -85,6 +88,15 @@ class KeepAliveProvider(AsyncHTTPProvider):
         except ValueError:
             return None
         return sent + asyncio.get_running_loop().time() - at
+
+    async def renew(self) -> None:
+        """Open a new session, and close the old one with its connections.
+
+        After a standstill the other side may have closed them without a sign, and the endpoint's
+        clock counts from before it.
+        """
+        old, self._session, self._dated = self._session, self._open_session(), None
+        await old.close()
 
     async def disconnect(self) -> None:
         """Close the connections."""

@@ -27,6 +27,10 @@ class Chain(Protocol):
         """Close the connections."""
         ...
 
+    async def renew(self) -> None:
+        """Open new connections for later calls: the present ones may be dead without a sign."""
+        ...
+
     async def head(self) -> Block:
         """Return the newest block."""
         ...

@@ -64,6 +64,10 @@ class NodeRecords(Protocol):
         """Whether this node is the leader now."""
         ...
 
+    async def resume(self, now: Clock) -> None:
+        """Lead no more until a heartbeat is written, after this process stood still."""
+        ...
+
     def step_down(self) -> None:
         """Let another node lead within seconds; heartbeats continue."""
         ...
@@ -102,6 +106,9 @@ class OneNode:
 
     def leads(self) -> bool:
         return True
+
+    async def resume(self, now: Clock) -> None:
+        pass
 
     def step_down(self) -> None:
         pass

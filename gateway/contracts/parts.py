@@ -225,6 +225,10 @@ class Part:
     work: Step | None = None
     every_s: float = 60.0
     only_leader: bool = False
+    # After the process stood still, as in a suspended machine, or its clock jumped: renew
+    # connections, and read again what other machines may have changed. Sales wait for it, and a
+    # plugin's has ten seconds.
+    resume: Step | None = None
     # After sales have stopped: finish work in progress within `drain_s` seconds. None is no
     # limit, for parts with a limit of their own.
     drain: Step | None = None

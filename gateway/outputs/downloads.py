@@ -9,7 +9,8 @@ import asyncio
 import contextlib
 import importlib
 import ssl
-from collections.abc import AsyncIterator, Mapping, Sequence
+import weakref
+from collections.abc import AsyncIterator, Mapping, MutableMapping, Sequence
 from typing import Any
 
 import attrs
@@ -57,6 +58,14 @@ class SendTrace:
             await self._unused.aclose()
 
 
+@attrs.define
+class _Requests:
+    """The requests of a transport."""
+
+    in_progress: int = 0
+    is_retired: bool = False
+
+
 @attrs.frozen
 class Transport:
     """Connections to one API, and to links from its responses."""
@@ -65,6 +74,7 @@ class Transport:
     _api: Any = attrs.field(repr=False)
     _links: Any = attrs.field(repr=False)
     _resolver: LinkResolver = attrs.field(factory=LinkResolver)
+    _requests: _Requests = attrs.field(factory=_Requests, init=False)
 
     def url(self, text: str) -> Any:
         """Parse a URL. Raises `Transient` if it is invalid."""
@@ -89,7 +99,7 @@ class Transport:
     ) -> AsyncIterator[Any]:
         """Send a request to an address that the operator chose."""
         request = self._api.build_request(url=url, extensions={"trace": trace}, **options)
-        async with _send(self._api, request, trace) as response:
+        async with self.counted(), _send(self._api, request, trace) as response:
             yield response
 
     @contextlib.asynccontextmanager
@@ -105,11 +115,11 @@ class Transport:
         The certificate must match the link's host. If a connection fails, the host's next address
         is tried. Pass `addresses` only if they were checked already.
         """
-        if addresses is None:
-            addresses = await self._resolver.resolve(link.host, link.port or 443)
         host = {"Host": link.netloc.decode("ascii")}
         sni = link.raw_host.decode("ascii")
-        async with contextlib.AsyncExitStack() as stack:
+        async with self.counted(), contextlib.AsyncExitStack() as stack:
+            if addresses is None:
+                addresses = await self._resolver.resolve(link.host, link.port or 443)
             for number, address in enumerate(addresses, start=1):
                 request = self._links.build_request(
                     **{**options, "headers": options["headers"] | host},
@@ -123,6 +133,23 @@ class Transport:
                     if number == len(addresses):
                         raise
             yield response
+
+    @contextlib.asynccontextmanager
+    async def counted(self) -> AsyncIterator[None]:
+        """Count a request in progress; the last one of a retired transport closes it."""
+        self._requests.in_progress += 1
+        try:
+            yield
+        finally:
+            self._requests.in_progress -= 1
+            if self._requests.is_retired and not self._requests.in_progress:
+                await self.close()
+
+    async def retire(self) -> None:
+        """Close all connections once no request is in progress. Take no later one."""
+        self._requests.is_retired = True
+        if not self._requests.in_progress:
+            await self.close()
 
     async def close(self) -> None:
         """Close all connections."""
@@ -160,6 +187,20 @@ async def read_body(response: Any, *, max_bytes: int) -> bytes:
     return await asyncio.to_thread(undo_codings, bytes(body), codings, max_bytes=max_bytes)
 
 
+# The holders with open connections, by `id`.
+_OPEN: MutableMapping[int, "TransportHolder"] = weakref.WeakValueDictionary()
+
+
+async def renew_transports() -> None:
+    """Let all later requests of this process open new connections, after it stood still.
+
+    A connection may be dead without a sign. A request on it would be sent, as far as is known, so
+    a vendor might have billed it.
+    """
+    for holder in list(_OPEN.values()):
+        await holder.renew()
+
+
 @attrs.define
 class TransportHolder:
     """Opens its transport for the first request, and keeps it until it is closed."""
@@ -173,7 +214,14 @@ class TransportHolder:
         async with self._opening:
             if self._transport is None:
                 self._transport = await open_transport(self.tls)
+                _OPEN[id(self)] = self
             return self._transport
+
+    async def renew(self) -> None:
+        """Open a new transport for later requests; the old one ends with its last request."""
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            await transport.retire()
 
     async def close(self) -> None:
         """Close all connections; a later request opens new ones."""
@@ -202,7 +250,8 @@ class Downloader(TransportHolder):
         """
         transport = await self._open()
         try:
-            async with asyncio.timeout(timeout_s):
+            # Redirects need the same transport.
+            async with asyncio.timeout(timeout_s), transport.counted():
                 status, body = await self._fetch_link(transport, url, timeout_s)
         except TooLarge:
             raise ResultUnusable("The result was made, but is larger than what is sold.") from None

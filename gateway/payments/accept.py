@@ -15,6 +15,7 @@ from gateway.catalog.fallbacks import fill_defaults
 from gateway.chain.block_times import last_block_by
 from gateway.concurrency.awaiting import outlive
 from gateway.concurrency.shared_answers import SharedAnswer
+from gateway.concurrency.standstills import Standstills, never
 from gateway.contracts import Chain, Clock, NewTask, Quote
 from gateway.contracts.store import PayerBusy
 from gateway.domain import GenerationRequest, Task
@@ -131,6 +132,8 @@ class Acceptance:
     check_wallet: Callable[[], Awaitable[None]]
     # Concurrent purchases share one search, because it takes dozens of RPC calls.
     _cutoff: SharedAnswer[int] = attrs.field(init=False)
+    # Hold sales after the process stood still.
+    standstills: Standstills = attrs.field(factory=never)
     # Seconds to wait for a settlement; then the response is a task whose payment is still open.
     outcome_s: float = 20.0
     _unfinished: set[asyncio.Task[Any]] = attrs.field(factory=set, init=False)
@@ -160,6 +163,7 @@ class Acceptance:
         if known is not None:
             return known
         try:
+            await self.standstills.wait()
             return await buy()
         except GatewayError as refusal:
             await self.wait_for_writes()

@@ -52,6 +52,9 @@ class ObstacleTiming:
     every_s: float = 60.0
     # Between two reads of the newest block, and two checks while there is an obstacle.
     again_s: float = 10.0
+    # After a resume, while the clock lags: a check of it takes a second or two, too.
+    clock_tries: int = 6
+    clock_pause_s: float = 0.5
 
 
 @attrs.define(eq=False, slots=False)
@@ -133,6 +136,22 @@ class Obstacles:
             return
         if not self._known:
             self._due_at = asyncio.get_running_loop().time() + self.timing.every_s
+
+    async def refresh_patiently(self) -> None:
+        """Check now, and again for some seconds while this machine's clock lags.
+
+        It may lag after a resume until NTP sets it. Raises `ChainUnavailable`.
+        """
+        for _ in range(self.timing.clock_tries):
+            await self.refresh()
+            if self.is_clock_right:
+                break
+            await asyncio.sleep(self.timing.clock_pause_s)
+
+    @property
+    def is_clock_right(self) -> bool:
+        """Whether this machine's clock fitted the newest block at the last check."""
+        return _CLOCK not in self._known
 
     async def _check_blocks(self) -> None:
         """Note whether the chain answers and makes blocks, and whether this clock fits them."""

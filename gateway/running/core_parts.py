@@ -6,10 +6,12 @@ from functools import partial
 import structlog
 
 from gateway.catalog.health import probe_forever
+from gateway.concurrency.standstills import BEAT_S
 from gateway.contracts import Chain
 from gateway.contracts.parts import Part
 from gateway.errors import ChainUnavailable
 from gateway.outputs import retention
+from gateway.outputs.downloads import renew_transports
 from gateway.running.gateway import Gateway
 from gateway.store import SqlStore
 
@@ -29,20 +31,37 @@ def core_parts(gateway: Gateway) -> list[Part]:
     async def watch_limits() -> None:
         await gateway.limits.find_problem()
 
+    standstills = gateway.standstills
     return [
         Part(name="fitness", start=watch_fitness),
+        Part(
+            name="standstills",
+            begin=standstills.begin,
+            work=standstills.beat,
+            every_s=BEAT_S,
+            close=standstills.close,
+        ),
         _leadership(gateway),
         _refunds(gateway),
         _payments(gateway),
         _tasks(gateway),
         gateway.events.make_part(),
         # Also before the first sale, so that a paused endpoint stays paused after a restart.
-        Part(name="endpoint-changes", start=poll, work=poll, every_s=gateway.timing.changes_s),
+        Part(
+            name="endpoint-changes",
+            start=poll,
+            work=poll,
+            every_s=gateway.timing.changes_s,
+            resume=poll,
+        ),
         Part(name="reloads", conditions=gateway.reloads.find_conditions),
         Part(name="functions", start=gateway.functions.begin, run=gateway.functions.run),
         Part(name="wallet", run=gateway.wallet.check_until_known),
         Part(
-            name="probing", run=lambda: probe_forever(gateway.catalog), close=gateway.catalog.close
+            name="probing",
+            run=lambda: probe_forever(gateway.catalog),
+            resume=renew_transports,
+            close=gateway.catalog.close,
         ),
         Part(name="limits", run=watch_limits, close=gateway.limits.close),
         *_upkeep(gateway),
@@ -54,12 +73,17 @@ def core_parts(gateway: Gateway) -> list[Part]:
 def _leadership(gateway: Gateway) -> Part:
     nodes = gateway.store.nodes
 
+    async def resume() -> None:
+        await gateway.store.renew_connections()
+        await nodes.resume(gateway.now)
+
     async def step_down() -> None:
         nodes.step_down()
 
     return Part(
         name="leadership",
         start=lambda: nodes.start(gateway.now),
+        resume=resume,
         drain=step_down,
         close=nodes.stop,
     )
@@ -69,13 +93,19 @@ def _upkeep(gateway: Gateway) -> list[Part]:
     """Return the parts that tidy the database and the outputs."""
     timing, store = gateway.timing, gateway.store
     gas = GasRecords(store, gateway.chain)
+
+    def may_delete() -> bool:
+        # A clock that is far ahead would make every output look expired.
+        is_clock_right = gateway.settlements.obstacles.is_clock_right
+        return gateway.lifecycle.leads() and gateway.standstills.is_over and is_clock_right
+
     return [
         Part(name="give-back-space", work=store.give_back_space, every_s=timing.give_back_space_s),
         Part(name="gas-records", work=gas.complete, every_s=timing.gas_records_s, only_leader=True),
         Part(
             name="retention",
             run=lambda: retention.sweep_forever(
-                store, gateway.output_store, gateway.now, is_mine=gateway.lifecycle.leads
+                store, gateway.output_store, gateway.now, is_mine=may_delete
             ),
         ),
     ]
@@ -114,6 +144,10 @@ def _payments(gateway: Gateway) -> Part:
             settlements.obstacles.note_unreachable()
             _log.warning("chain.silent", error=error.message, details=error.details)
 
+    async def resume() -> None:
+        await gateway.chain.renew()
+        await settlements.obstacles.refresh_patiently()
+
     async def drain() -> None:
         """Let purchases in progress begin to settle, then let settlements end."""
         clock, grace_s = asyncio.get_running_loop().time, gateway.timing.drain_payments_s
@@ -128,6 +162,7 @@ def _payments(gateway: Gateway) -> Part:
         name="payments",
         warm=warm,
         warm_s=None,
+        resume=resume,
         drain=drain,
         drain_s=None,
         close=gateway.chain.close,
@@ -160,6 +195,7 @@ def _tasks(gateway: Gateway) -> Part:
         name="tasks",
         begin=begin,
         work=gateway.workers.fail_unknown,
+        resume=gateway.workers.check_leases,
         drain=drain,
         drain_s=None,
         conditions=gateway.workers.find_conditions,

@@ -14,6 +14,7 @@ from gateway.catalog.reloads import Reloads
 from gateway.catalog.watchdog import Watchdog
 from gateway.concurrency.fence import Fence
 from gateway.concurrency.shared_answers import SharedAnswer
+from gateway.concurrency.standstills import Standstills
 from gateway.contracts import Alarm, Chain, Clock, OutputStore, PluginContext, Quote, Selling
 from gateway.contracts.parts import Callbacks, Check, Discovery
 from gateway.domain import Endpoint, GenerationRequest
@@ -77,6 +78,7 @@ class Gateway:
     wallet: WalletCheck
     intake: Intake = attrs.field(factory=Intake)
     requests: Requests = attrs.field(factory=Requests)
+    standstills: Standstills
     functions: DeclaredFunctions = attrs.field(init=False)
     # Remembers the failures of plugins.
     fence: Fence = attrs.field(factory=Fence)
@@ -123,6 +125,7 @@ class Gateway:
             fence=self.fence,
             on_drained=self.end_waits,
         )
+        self.standstills.recover = self.lifecycle.resume
         self.events = EventHandover(
             events=self.store.events, parts=self.lifecycle.parts, leads=leads, now=now
         )

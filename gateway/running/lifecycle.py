@@ -128,6 +128,12 @@ class Lifecycle:
         """Make the server end the process. Sales go on until its socket is closed."""
         self.asleep.set()
 
+    async def resume(self) -> None:
+        """Let all parts renew what is old after a standstill. Sales wait meanwhile."""
+        await self.warmed.wait()
+        for part in list(self._started):
+            await self._take_step(part, "resume", self.timing.step_s)
+
     async def drain(self) -> None:
         """Stop sales and drain all parts. Concurrent callers share one drain.
 
@@ -174,7 +180,7 @@ class Lifecycle:
             return
         if part.plugin and limit_s is None:
             limit_s = self.timing.longest_step_s
-        elif not part.plugin and name in ("begin", "close"):
+        elif not part.plugin and name in ("begin", "close", "resume"):
             limit_s = None
         try:
             await self.fence.wait(

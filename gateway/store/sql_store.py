@@ -336,6 +336,9 @@ class SqlStore(Tables, AbstractAsyncContextManager["SqlStore"], ABC):
         Raises `DiskFull` while the disk is full.
         """
 
+    async def renew_connections(self) -> None:
+        """Use new connections from now on, after this process stood still. SQLite has none."""
+
     async def ping(self) -> None:
         """Return once the writer responds."""
         await self._write(lambda db: db.execute("SELECT 1").fetchone())

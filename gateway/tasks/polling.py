@@ -48,6 +48,10 @@ class JobPoller:
     job: AttemptJob
     _failed_polls: int = attrs.field(default=0, init=False)
     _dead_links: list[LinkDead] = attrs.field(factory=list, init=False)
+    # Whether the vendor has answered the last poll that the job is not done.
+    _is_pending: bool = attrs.field(default=False, init=False)
+    # Until when failed polls are repeated after the job's time, in loop time.
+    _late_until: float | None = attrs.field(default=None, init=False)
     _pause_s: float = attrs.field(init=False)
 
     @property
@@ -76,14 +80,30 @@ class JobPoller:
             if isinstance(answer, Result):
                 return answer
             left_s = deadline - self.job.resources.now()
+            if left_s <= 0:
+                left_s = self._find_late_s()
             if left_s <= 0 and self._dead_links:
                 raise self._dead_links[-1]
             if left_s <= 0:
                 await self._stop_job()
             await asyncio.sleep(min(answer, left_s))
 
+    def _find_late_s(self) -> float:
+        """Return for how long to poll on although the job's time is over.
+
+        The vendor's answer that it is not done ends the wait. But this process may have stood still
+        or been down until now, so a poll that fails proves nothing about a job that may be done.
+        """
+        if self._is_pending or self._dead_links:
+            return 0.0
+        now = asyncio.get_running_loop().time()
+        if self._late_until is None:
+            self._late_until = now + self.timing.late_polls_s
+        return self._late_until - now
+
     async def _poll(self) -> Result | float:
         """Poll once; return the result, or the seconds until the next poll."""
+        self._is_pending = False
         try:
             async with asyncio.timeout(self.timing.poll_timeout_s):
                 answer = await self.upstream.call(self._poll_provider)
@@ -140,7 +160,7 @@ class JobPoller:
         """Show the progress of a pending job; return the seconds until the next poll."""
         if not isinstance(answer, Pending):
             raise TypeError("poll returned neither a result nor Pending")
-        self._failed_polls = 0
+        self._failed_polls, self._is_pending = 0, True
         self.job.show(answer.progress, answer.note)
         if answer.poll_after_s is not None:
             return clamp(answer.poll_after_s, *self.timing.poll_after_s)

@@ -160,6 +160,11 @@ class WorkerPool:
         if late:
             await asyncio.gather(*late)
 
+    async def check_leases(self) -> None:
+        """Extend the leases of all running attempts; those that another node has by now stop."""
+        self.wake()
+        await asyncio.gather(*(attempt.prolong() for attempt in self._working.values()))
+
     def _count_wanted(self) -> int:
         """Return how many tasks can be started now.
 

@@ -55,6 +55,9 @@ class TaskTiming:
     # Bounds of a pause that the vendor names.
     poll_after_s: tuple[float, float] = (0.2, 60.0)
 
+    # How long failed polls are repeated after a job's time is over.
+    late_polls_s: float = 60.0
+
     # Timeout of one download, and the pauses before retries.
     download_timeout_s: float = 60.0
     download_pauses_s: tuple[float, ...] = (0.5, 2.0)

@@ -91,6 +91,11 @@ class SqlNodes:
     def leads(self) -> bool:
         return asyncio.get_running_loop().time() < self._leads_until
 
+    async def resume(self, now: Clock) -> None:
+        # The loop's clock may have stood still, unlike the lease.
+        self._leads_until = 0.0
+        await self._renew_once(now)
+
     def step_down(self) -> None:
         # The next heartbeat writes a lease that has expired already.
         self._lease_s = 0.0

@@ -108,7 +108,11 @@ def make_part(gateway: Gateway) -> Part:
     gateway.keep(shared)
     every_s = gateway.timing.provider_states_s
     return Part(
-        name="provider-states", start=shared.exchange, work=shared.exchange, every_s=every_s
+        name="provider-states",
+        start=shared.exchange,
+        work=shared.exchange,
+        every_s=every_s,
+        resume=shared.exchange,
     )
 
 

@@ -92,6 +92,11 @@ class PluginPool:
         except Exception as error:  # noqa: BLE001 - the server ends it after a minute without a statement
             _log.warning("plugin.session_not_ended", reason=str(error))
 
+    def renew(self) -> None:
+        """Replace idle connections before their next use."""
+        for pool in self._idle:
+            pool.renew()
+
     async def close(self) -> None:
         """Wait for running functions but not for abandoned ones, and close the connections."""
         for _ in range(_SIZE):

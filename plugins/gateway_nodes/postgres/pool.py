@@ -94,6 +94,8 @@ class Pool:
         self._opened: set[psycopg.Connection[Any]] = set()
         self._running: set[asyncio.Future[Any]] = set()
         self._is_down = False
+        # Connections of an earlier generation are replaced before their next use.
+        self._generation = 0
         self._server = server
         self._on_other_server = on_other_server
         self._is_other_server = False
@@ -128,6 +130,10 @@ class Pool:
             self.is_full = False
             _log.info("disk.writable")
 
+    def renew(self) -> None:
+        """Replace all connections, each before its next use: they may be dead without a sign."""
+        self._generation += 1
+
     async def close(self) -> None:
         """Wait for running functions, then close the connections."""
         if self._running:
@@ -153,6 +159,8 @@ class Pool:
     def _connection(self) -> psycopg.Connection[Any]:
         """Return this thread's connection; reconnect if it was lost."""
         raw: psycopg.Connection[Any] | None = getattr(self._local, "raw", None)
+        if raw is not None and self._local.generation != self._generation:
+            self._drop()
         if raw is None or raw.closed:
             if raw is not None:
                 self._opened.discard(raw)
@@ -163,7 +171,7 @@ class Pool:
             except BaseException:
                 raw.close()
                 raise
-            self._local.raw = raw
+            self._local.raw, self._local.generation = raw, self._generation
             self._opened.add(raw)
         return raw
 

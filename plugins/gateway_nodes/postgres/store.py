@@ -139,6 +139,10 @@ class PostgresStore(SqlStore):
     async def _open_sums(self) -> SumReader:
         return _Sums(Pool(self._address, f"{self._node} sums", 1, statement_s=_SUM_S))
 
+    async def renew_connections(self) -> None:
+        self._pool.renew()
+        self._plugins.renew()
+
     @property
     def is_full(self) -> bool:
         return self._pool.is_full

@@ -47,6 +47,9 @@ class FakeChain:
         """Return the newest block."""
         return await self.block_at(HEAD)
 
+    async def renew(self) -> None:
+        """Do nothing: it has no connections."""
+
     def server_time(self) -> float | None:
         """Return None: it is not known."""
         return None

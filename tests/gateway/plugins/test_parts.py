@@ -1,6 +1,7 @@
 """A third party's part: its steps, routes, checks, conditions and entries in documents."""
 
 import asyncio
+import time
 
 import attrs
 import pytest
@@ -36,6 +37,7 @@ class Acme:
                 warm=self._step("warm"),
                 run=self._step("run"),
                 work=self._step("work"),
+                resume=self._step("resume"),
                 every_s=0.01,
                 drain=self._step("drain"),
                 close=self._step("close"),
@@ -93,6 +95,21 @@ async def test_the_steps_of_a_part_run_in_their_order(settings, provider):
     assert first == "start"
     assert acme.steps[-2:] == ["drain", "close"]
     assert set(acme.steps) == {"start", "warm", "run", "work", "drain", "close"}
+
+
+@pytest.mark.parametrize("fails", ["", "resume"])
+async def test_after_a_standstill_parts_resume_before_the_next_sale(
+    settings, provider, payer, fails
+):
+    acme = Acme(fails)
+    async with running(settings, provider, more=[acme]) as gateway:
+        await gateway.services.lifecycle.warmed.wait()
+        standstills = gateway.services.standstills
+        assert "resume" not in acme.steps
+        standstills.monotonic = lambda: time.monotonic() + 3600
+        sold = await buy(gateway, payer.header())
+        assert (sold.status_code, standstills.count) == (200, 1)
+    assert "resume" in acme.steps
 
 
 @pytest.mark.parametrize("fails", ["warm", "run", "work", "drain", "close", "checks", "conditions"])

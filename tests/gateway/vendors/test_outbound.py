@@ -14,6 +14,8 @@ from gateway import (
     SubmitUncertain,
     Transient,
 )
+from gateway.outputs.downloads import renew_transports
+from tests.patience import until
 
 SECRET = "sk-never-to-be-seen"
 
@@ -98,6 +100,35 @@ async def test_connections_are_kept_and_cookies_are_not():
             await outbound.request("GET", "/")
     assert (len(connections), len(heads)) == (1, 3)
     assert not any(b"cookie" in head.lower() for head in heads)
+
+
+async def test_after_a_standstill_later_requests_open_new_connections():
+    """A request in progress ends on its own connection; a kept one is not used again."""
+    connections, heads = [], []
+    may_answer = asyncio.Event()
+
+    async def behave(reader, writer):
+        connections.append(writer)
+        while True:
+            head = await read_request(reader)
+            heads.append(head)
+            if b"/slow" in head:
+                await may_answer.wait()
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+            await writer.drain()
+
+    async with scripted(behave) as url, opened(url) as outbound:
+        await outbound.request("GET", "/")
+        slow = asyncio.create_task(outbound.request("POST", "/slow"))
+        await until(lambda: len(heads) == 2)
+        await renew_transports()
+        await outbound.request("GET", "/")
+        may_answer.set()
+        assert (await slow).status == 200
+        await outbound.request("GET", "/")
+        assert len(connections) == 2
+        # The old one was closed after its last request.
+        await until(connections[0].transport.is_closing)
 
 
 async def test_proxies_of_the_environment_are_not_asked(site, monkeypatch):

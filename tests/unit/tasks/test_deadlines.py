@@ -103,3 +103,27 @@ async def test_an_answer_due_after_the_deadline_is_asked_for_at_the_deadline(tmp
     api.to_poll = [late, TEXT]
     async with opened(tmp_path, api, clock, timeout_s=TIMEOUT_S) as shop:
         assert (await shop.ended(await shop.accept(PAPER))).status == "completed"
+
+
+async def test_a_job_that_ended_while_the_machine_was_suspended_is_delivered(tmp_path, clock):
+    """The first polls after a resume fail: their connections are dead."""
+    api = StoppableApi(resubmit_after_cancel=True)
+    async with opened(tmp_path, api, clock, timeout_s=TIMEOUT_S, late_polls_s=60) as shop:
+        task_id = await shop.accept(PAPER)
+        await until(lambda: api.polls)
+        api.to_poll, api.usual = [Transient("reset"), TimeoutError(), OSError()], TEXT
+        clock.offset_s += 7 * 86400
+        task = await shop.ended(task_id)
+    assert (task.status, task.attempt) == ("completed", 1)
+    assert (api.cancels, len(api.submits)) == ([], 1)
+
+
+async def test_a_vendor_that_stays_silent_past_the_deadline_is_given_up(tmp_path, clock):
+    api = JobApi()
+    async with opened(tmp_path, api, clock, timeout_s=TIMEOUT_S, late_polls_s=0.05) as shop:
+        task_id = await shop.accept(PAPER)
+        await until(lambda: api.polls)
+        api.usual = Transient("silent")
+        clock.offset_s += TIMEOUT_S + 1
+        task = await shop.ended(task_id)
+    assert (task.status, task.details) == ("failed", "timed_out")

@@ -1,0 +1,130 @@
+"""Notices that this process stood still, or that the machine's clock jumped.
+
+A suspended machine or a stopped process (SIGSTOP) finds its connections dead, and its leases, its
+clock and its view of the chain old. Then `recover` runs, and `wait` holds sales until it has ended.
+Three signs, because no clock shows every kind:
+
+- a gap in the heartbeat: the monotonic clock went on, as for a stopped process;
+- the wall clock moved against the monotonic one, which halts in a suspended machine;
+- the outside world is ahead of the wall clock, which may lag until NTP sets it (`doubt`).
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Callable
+
+import attrs
+import structlog
+
+from gateway.errors import Resuming
+
+# Between two beats.
+BEAT_S = 2.0
+# A shorter standstill harms nothing: the shortest lease has 15 s, and an RPC call that finds its
+# connection dead opens another.
+_STILL_S = 10.0
+# How far the outside world may be ahead of this machine's clock: as far as x402 sells.
+_BEHIND_S = 60.0
+# How long a sale waits. The request before it, and the settlement after it, take time too.
+_WAIT_S = 10.0
+_log = structlog.get_logger()
+
+
+async def _nothing() -> None:
+    pass
+
+
+@attrs.define(kw_only=True, eq=False)
+class Standstills:
+    """The standstills of this process. A call of `notice` costs two reads of a clock."""
+
+    wall: Callable[[], float] = time.time
+    monotonic: Callable[[], float] = time.monotonic
+    # Renews what is old after a standstill.
+    recover: Callable[[], Awaitable[None]] = _nothing
+    wait_s: float = _WAIT_S
+    # Standstills so far.
+    count: int = attrs.field(default=0, init=False)
+    _wall_at: float = attrs.field(init=False)
+    _monotonic_at: float = attrs.field(init=False)
+    _recovering: asyncio.Task[None] | None = attrs.field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._read_clocks()
+
+    def _read_clocks(self) -> None:
+        self._wall_at, self._monotonic_at = self.wall(), self.monotonic()
+
+    async def begin(self) -> None:
+        """Count from now on: the start before was no standstill."""
+        self._read_clocks()
+
+    async def beat(self) -> None:
+        """Notice a standstill. Call it every `BEAT_S`."""
+        self.notice()
+
+    def notice(self) -> None:
+        """Begin to recover if the process stood still, or its clock jumped, since the last call."""
+        wall_at, monotonic_at = self._wall_at, self._monotonic_at
+        self._read_clocks()
+        passed_s = self._monotonic_at - monotonic_at
+        jumped_s = self._wall_at - wall_at - passed_s
+        if passed_s > BEAT_S + _STILL_S or abs(jumped_s) > _STILL_S:
+            self._begin_to_recover(gap=round(passed_s, 1), clock_moved=round(jumped_s, 1))
+
+    def doubt(self, seen_at: float) -> None:
+        """Take a time of the outside world, such as a block's; recover if it is far ahead."""
+        behind_s = seen_at - self.wall()
+        if behind_s > _BEHIND_S and self._recovering is None:
+            self._begin_to_recover(clock_behind=round(behind_s, 1))
+
+    def _begin_to_recover(self, **seconds: float) -> None:
+        self.count += 1
+        _log.info("process.stood_still", **seconds)
+        if self._recovering is None:
+            self._recovering = asyncio.create_task(self._recover(), name="standstill")
+
+    async def _recover(self) -> None:
+        # They belong to the request that noticed it.
+        structlog.contextvars.clear_contextvars()
+        count = 0
+        try:
+            # The next one may come during the recovery.
+            while count != self.count:
+                count = self.count
+                await self.recover()
+            _log.info("process.recovered")
+        finally:
+            self._recovering = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether this process has recovered from every standstill, also from one just now."""
+        self.notice()
+        return self._recovering is None
+
+    async def wait(self) -> int:
+        """Return `count` once this process has recovered; raises `Resuming` if that takes long."""
+        if self.is_over:
+            return self.count
+        try:
+            async with asyncio.timeout(self.wait_s):
+                # NTP may set the clock meanwhile, which counts as another one.
+                while not self.is_over and self._recovering is not None:
+                    await asyncio.wait((self._recovering,))
+        except TimeoutError:
+            raise Resuming from None
+        return self.count
+
+    async def close(self) -> None:
+        """Stop to recover."""
+        if self._recovering is not None:
+            self._recovering.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._recovering
+
+
+def never() -> Standstills:
+    """Return one that notices nothing, for payments without a running gateway."""
+    return Standstills(wall=lambda: 0.0, monotonic=lambda: 0.0)
