@@ -107,9 +107,9 @@ MISTAKES = {
     ),
     "capabilities_of_its_own": Mistake(
         'capability="text-to-image"',
-        'capability="text-to-video"',
+        'capability="picture-painting"',
         "test_it_sells_what_agents_look_for",
-        "agents do not search for the capability 'text-to-video'",
+        "agents do not search for the capability 'picture-painting'",
     ),
     "ratios_that_break": Mistake(
         '"ratio": request.aspect_ratio,',
