@@ -12,7 +12,7 @@ from gateway.contracts.store import (
 )
 from gateway.domain import Payment
 from gateway.errors import ExecutionError, PaymentRequired
-from gateway.store import nonces
+from gateway.store import batch_receipts
 from gateway.store.rows import PAYMENT_COLUMNS, payment_of, signed_of
 from gateway.store.sql import Connection, Row, Tables, as_write
 
@@ -130,7 +130,9 @@ def judge(
 
     For a batch the result concerns only `payment_id`.
     """
-    if payment_id is not None and nonces.judge_in_batch(db, transaction, failure, payment_id):
+    if payment_id is not None and batch_receipts.judge_in_batch(
+        db, transaction, failure, payment_id
+    ):
         return
     db.execute(
         "UPDATE sent_transactions SET judged = 1 WHERE signer = ? AND nonce = ?",
@@ -150,7 +152,7 @@ def skip_known(db: Connection) -> None:
         f"""UPDATE sent_transactions SET judged = 1 WHERE mined = 1 AND judged = 0
             AND tx_hash NOT IN (SELECT s.tx_hash FROM sent_transactions s WHERE {UNJUDGED})"""  # noqa: S608 - a constant
     )
-    nonces.skip_paid_in_batches(db)
+    batch_receipts.skip_paid_in_batches(db)
 
 
 def lift(db: Connection, payer: str, note: str, now: float) -> None:
@@ -218,7 +220,7 @@ class SqlPayers(Tables):
         """
         found = await self._rows(
             f"""SELECT 1 FROM sent_transactions s WHERE s.mined = 1 AND s.judged = 0
-                UNION ALL SELECT 1 FROM {nonces.UNJUDGED_IN_BATCHES} LIMIT 1"""  # noqa: S608 - constants
+                UNION ALL SELECT 1 FROM {batch_receipts.UNJUDGED_IN_BATCHES} LIMIT 1"""  # noqa: S608 - constants
         )
         if not found:
             return []
@@ -226,11 +228,11 @@ class SqlPayers(Tables):
         rows = await self._rows(
             f"""SELECT s.*, {PAYMENT_COLUMNS} FROM sent_transactions s
                 JOIN payments p ON p.id = s.payment_id
-                WHERE {UNJUDGED} AND NOT EXISTS {nonces.PAYMENTS_OF}"""  # noqa: S608 - constants
+                WHERE {UNJUDGED} AND NOT EXISTS {batch_receipts.PAYMENTS_OF}"""  # noqa: S608 - constants
         )
         alone = [(payment_of(row), signed_of(row)) for row in sorted(rows, key=_sent)]
         together: list[tuple[Payment, SignedTransaction]] = await self._long_read(
-            nonces.unjudged_in_batches
+            batch_receipts.unjudged_in_batches
         )
         return alone + together
 
@@ -240,7 +242,7 @@ class SqlPayers(Tables):
             f"""SELECT s.*,
                     (SELECT count(*) FROM sent_payments o WHERE o.tx_hash = s.tx_hash) AS payments
                 FROM sent_transactions s
-                WHERE {UNJUDGED} AND EXISTS {nonces.PAYMENTS_OF}"""  # noqa: S608 - constants
+                WHERE {UNJUDGED} AND EXISTS {batch_receipts.PAYMENTS_OF}"""  # noqa: S608 - constants
         )
         return [
             attrs.evolve(signed_of(row), payments=row["payments"])

@@ -209,10 +209,12 @@ def begin_settling(
     changed = db.execute(
         "UPDATE payments SET state = ?, updated_at = ? WHERE id = ? AND state IN (?, ?)",
         (PaymentState.SETTLING, now, payment_id, *_OPEN),
-    ).rowcount
-    if not changed:
+    )
+    written = None if transaction is None else write_down(db, payment_id, transaction)
+    if not changed.rowcount:
+        # Undoes the whole write.
         raise RuntimeError(f"payment {payment_id} is closed")
-    return None if transaction is None else write_down(db, payment_id, transaction)
+    return written
 
 
 def settle(db: Connection, payment_id: int, transfer: Transfer, now: float) -> bool:

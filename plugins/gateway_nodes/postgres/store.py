@@ -23,6 +23,7 @@ from gateway_nodes.postgres.migrations import migrate, version_of
 from gateway_nodes.postgres.plugin_pool import PluginPool
 from gateway_nodes.postgres.pool import Pool
 from gateway_nodes.postgres.session import Session, connect, refuse_pooling
+from gateway_nodes.postgres.transaction import EagerTransaction
 from gateway_nodes.postgres.wake import PostgresWakes, listen_to
 
 Value = TypeVar("Value")
@@ -87,7 +88,10 @@ class PostgresStore(SqlStore):
         )
         self._pool = open_pool(self._node, self._connections)
         self._plugins = PluginPool(
-            lambda threads: open_pool(f"{self._node} plugins", 1, threads=threads),
+            # Each statement of a plugin is judged before the next one.
+            lambda threads: open_pool(
+                f"{self._node} plugins", 1, threads=threads, transaction=EagerTransaction
+            ),
             partial(self._pool.read, _end_session),
         )
         return self

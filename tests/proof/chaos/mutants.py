@@ -14,12 +14,12 @@ tasks.recover = lambda db, now, node=None: _recover(db, now)
     "signs-alone": """
 import time
 from gateway.store import nonces, payments
-_next_nonce = nonces.next_nonce
-def next_nonce(*arguments):
-    nonce = _next_nonce(*arguments)
+_first_unused = nonces.first_unused
+def first_unused(*arguments):
+    nonce = _first_unused(*arguments)
     time.sleep(0.05)  # so that two nodes meet, however few processors there are
     return nonce
-nonces.next_nonce = next_nonce
+nonces.first_unused = first_unused
 del payments.begin_settling.name_locks
 """,
 }

@@ -3,9 +3,11 @@
 import json
 
 import pytest
-from http_declarations import FORM, JOB, KEY, PLAIN, answers
+from click.testing import CliRunner
+from vendor_site import PlainJob
 from werkzeug import Response
 
+import gateway_http
 from gateway import (
     AccountProblem,
     Attachment,
@@ -24,11 +26,82 @@ from gateway import (
     Transient,
 )
 from gateway.catalog.health import problem_of
+from gateway.cli import main
 from gateway.plugins.manager import PluginManager
 from gateway_http import api
 from gateway_testing.fakes.chain import settings_of
 
+KEY = "key-that-is-never-to-be-seen"
 HOSTILE = '", "admin": true, "x": "${ACME_KEY} {task} \u2028'
+PLAIN = """
+title = "Words"
+capability = "words"
+price = "0.01"
+request.url = "URL/make?kind=text"
+request.json = { input = "{prompt}", task = "{task}", seed = "{seed}" }
+result = { kind = "text", path = "choices[0].text" }
+"""
+JOB = """
+title = "Clip"
+capability = "clips"
+price = "0.25"
+request.url = "URL/jobs"
+request.json = { prompt = "{prompt}" }
+job = { id = "id", poll = "/jobs/{id}", state = "state", done = ["done"], failed = ["failed"], progress = "percent", progress_of = 100 }
+result = { kind = "file", get = "/jobs/{id}/content", media_type = "video/mp4" }
+"""  # noqa: E501 - as in a file
+FORM = """
+title = "Dictation"
+capability = "dictation"
+price = "0.01"
+files = [".wav"]
+request = { url = "URL/inference", form = { format = "json", words = "{prompt}", fast = true }, file_field = "file" }
+result = { kind = "json", path = "found" }
+"""  # noqa: E501 - as in a file
+
+
+@pytest.fixture
+async def declared(httpserver, tmp_path, monkeypatch):
+    """Yield a function that returns the provider of a text, and a call of its `submit`."""
+    monkeypatch.setenv("ACME_KEY", KEY)
+    httpserver.no_handler_status_code = 404
+    folder = tmp_path / "endpoints"
+    folder.mkdir()
+    opened = []
+
+    def make(text):
+        url = httpserver.url_for("").rstrip("/")
+        (folder / "acme.toml").write_text(text.replace("URL", url))
+        settings = settings_of(
+            {"http_endpoints": str(folder)}, wallet="0x" + "11" * 20, data_dir=tmp_path
+        )
+        gateway_http.register_endpoints(lambda *pair: opened.append(pair), settings)
+        endpoint, provider = opened[-1]
+
+        async def submit(prompt="a boat", file=None):
+            request = GenerationRequest(prompt=prompt, attachment=file)
+            return await provider.submit(request, PlainJob(endpoint))
+
+        return provider, submit
+
+    make.folder = folder
+    yield make
+    for _, provider in opened:
+        await provider.close()
+
+
+def answers(httpserver, *replies, path="/make", method="POST"):
+    """Answer a path with each reply in turn; the last one is repeated."""
+    left, seen = list(replies), []
+
+    def answer(request):
+        seen.append(request)
+        reply = left.pop(0) if len(left) > 1 else left[0]
+        return reply if isinstance(reply, Response) else Response(json.dumps(reply), 200)
+
+    httpserver.expect_request(path, method=method).respond_with_handler(answer)
+    return seen
+
 
 # -- requests
 
@@ -260,6 +333,69 @@ async def test_a_key_that_the_server_quotes_is_not_shown(httpserver, tmp_path, d
     await catalog.close()
     assert "401" in problem
     assert KEY not in problem
+
+
+# -- gateway http check
+
+
+@pytest.fixture
+def check(declared, monkeypatch):
+    """Return a function that runs the command on a declaration."""
+
+    def run(text, *options):
+        declared(text)
+        monkeypatch.setenv("GATEWAY_HTTP_ENDPOINTS", str(declared.folder))
+        return CliRunner().invoke(main, ["http", "check", "acme", *options])
+
+    return run
+
+
+def test_a_check_shows_the_value_of_each_path(httpserver, check, tmp_path):
+    answers(httpserver, {"choices": [{"text": "some\x1b[2Jwords"}]})
+    out = tmp_path / "made.txt"
+    found = check(PLAIN, "--out", str(out))
+    assert found.exit_code == 0
+    assert 'choices[0].text: "some [2Jwords"' in found.stdout
+    assert "Result: text/plain, 13 characters" in found.stdout
+    assert out.read_text() == "some\x1b[2Jwords"
+
+
+def test_a_check_shows_what_is_not_there(httpserver, check):
+    answers(httpserver, {"choices": []}, Response("voice is unknown", 400))
+    found = check(PLAIN)
+    assert found.exit_code == 1
+    assert "choices[0].text: nothing there" in found.stdout
+    assert "ResultMissing" in found.stderr
+    found = check(PLAIN)
+    assert "voice is unknown" in found.stdout
+    assert KEY not in found.output
+
+
+def test_a_check_polls_a_job(httpserver, check):
+    answers(httpserver, {"id": "7"}, path="/jobs")
+    answers(
+        httpserver, {"state": "running", "percent": 5}, {"state": "done"},
+        path="/jobs/7", method="GET",
+    )  # fmt: skip
+    answers(
+        httpserver, Response(b"film", 200, content_type="video/mp4"),
+        path="/jobs/7/content", method="GET",
+    )  # fmt: skip
+    found = check(JOB)
+    assert found.exit_code == 0, found.output
+    assert "percent: 5" in found.stdout
+    assert "Result: video/mp4, 4 bytes" in found.stdout
+
+
+def test_a_check_names_the_way_out_of_a_mistake(check, declared):
+    assert "--file example.wav" in check(FORM).stderr
+    # Another file may be wrong.
+    (declared.folder / "wrong.toml").write_text("price = 2026-01-01")
+    again = CliRunner().invoke(main, ["http", "check", "acme"])
+    assert "--file example.wav" in again.stderr
+    (declared.folder / "wrong.toml").unlink()
+    other = CliRunner().invoke(main, ["http", "check", "other"])
+    assert "has no file other.toml. It has: acme." in other.stderr
 
 
 def test_a_wrong_file_stops_the_start(declared):

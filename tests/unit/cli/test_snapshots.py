@@ -29,10 +29,10 @@ from gateway_check.commands import check
 from gateway_operator.commands import session
 from gateway_testing.facts import NOW, WALLET, leased
 from tests.migrated_databases import put_database
-from tests.unit.cli.snapshot_lines import KEY, LINES, MISTAKEN, NO_WALLET
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 COLUMNS = 80
+KEY = "1" * 64
 SETTINGS = {
     "GATEWAY_WALLET": WALLET,
     "GATEWAY_SETTLEMENT_KEY": KEY,
@@ -41,6 +41,214 @@ SETTINGS = {
     "GATEWAY_DATA_DIR": "data",
     "GATEWAY_SANDBOX": "true",
     "COLUMNS": str(COLUMNS),
+}
+NO_WALLET = {"GATEWAY_WALLET": ""}
+REFUND_KEY = {"GATEWAY_REFUND_KEY": "2" * 64}
+COMFYUI = {
+    "GATEWAY_COMFYUI_WORKFLOWS": "workflows",
+    # Nothing answers there.
+    "GATEWAY_COMFYUI_URLS": "http://127.0.0.1:1",
+}
+COPIES = {"GATEWAY_BACKUP_URL": "file:///proc/none"}
+STRANGER = "0x" + "99" * 20
+
+# For each command the lines to run, in order, in one folder: first with a store without tasks;
+# after `...`, with the failed task `task-1`. A line may come with settings.
+LINES = {
+    "actions": ["actions", "actions --json", "actions --limit 0"],
+    "alarms": [
+        "alarms",
+        "alarms --json",
+        "alarms --past",
+        "alarms test",
+        "alarms test --help",
+        "alarms mute gas",
+        "alarms mute gas --for 1h --reason known",
+        "alarms mute gas --for soon --reason known",
+    ],
+    "backup": ["backup copy.db", "backup copy.db", "backup missing/copy.db", "backup"],
+    "backups": ["backups", ("backups", COPIES), ("backups --json", COPIES)],
+    "books": [
+        "books --from 2026-03-01 --to 2026-03-02",
+        "books --from 2026-03-01 --to 2026-03-01 --json",
+        "books --from soon",
+        "books --eth-usd 0",
+    ],
+    "buy": [
+        "buy picture 'a boat'",
+        "buy --url https://gateway.test",
+        "buy picture --url https://gateway.test",
+        "buy Picture 'a boat' --url https://gateway.test",
+        "buy picture 'a boat' --url http://gateway.test",
+        "buy picture 'a boat' --url https://gateway.test --max free",
+        f"buy picture 'a boat' --url https://gateway.test --key {KEY}",
+        "buy picture 'a boat' --url https://gateway.test --idempotency-key 'a b'",
+        "buy picture 'a boat' --url https://gateway.test --out missing/picture.png",
+        "buy picture --task task-1 --url https://gateway.test",
+        "buy --task ../x --url https://gateway.test",
+    ],
+    # `--wide`, because the width of the columns depends on the path of the folder.
+    "check": ["check --wide", ("check --wide", COPIES), "check --wide --listing"],
+    "codes": ["codes off"],
+    "comfyui": [
+        "comfyui list",
+        ("comfyui check", COMFYUI),
+        ("comfyui remove portrait", COMFYUI),
+        ("comfyui add --last --name portrait --price 0.03", COMFYUI),
+    ],
+    "demo": [],
+    "drill": ["drill", ("drill", COPIES)],
+    "encrypt-key": [
+        "encrypt-key key.json --key 12 --password x",
+        f"encrypt-key key.json --key {KEY} --password x",
+        f"encrypt-key key.json --key {KEY} --password x",
+        f"encrypt-key missing/key.json --key {KEY} --password x",
+    ],
+    "endpoints": [
+        "endpoints --json",
+        ("endpoints", {"GATEWAY_SANDBOX": "false"}),
+        "endpoints pause sandbox-image --reason 'new prices'",
+        "endpoints pause sandbox-image --reason 'new prices'",
+        "endpoints cost sandbox-image 0.03",
+        "endpoints price document-parser 0.05 --reason dearer",
+        "endpoints price sandbox-image 0.01 --reason cheaper",
+        "endpoints",
+        "endpoints resume sandbox-image",
+        "endpoints price sandbox-image --reset --reason back",
+        "endpoints price sandbox-image --reason back",
+        "endpoints price sandbox-image free --reason gift",
+        "endpoints price sandbox-image 0.02",
+        "endpoints pause nonsense --reason x",
+        "actions --action endpoint.resume --subject sandbox-image --limit 1 --before 1",
+    ],
+    "examples": [
+        "examples",
+        "examples nothing",
+        "examples --prompt 'a boat'",
+        "examples sandbox-image",
+        "examples sandbox-image --remove",
+    ],
+    "hash-password": ["hash-password --password x"],
+    "http": [
+        "http check speech",
+        ("http check speech", {"GATEWAY_HTTP_ENDPOINTS": "missing"}),
+    ],
+    "mcp-config": [
+        "mcp-config",
+        (
+            "mcp-config",
+            {"GATEWAY_NAME": "Paul's Pictures", "GATEWAY_BASE_URL": "https://a.example"},
+        ),
+        ("mcp-config", {"GATEWAY_MCP": "false"}),
+        ("mcp-config --url https://shop.example/", NO_WALLET),
+        ("mcp-config --url http://shop.example", NO_WALLET),
+        ("mcp-config --url shop.example", NO_WALLET),
+    ],
+    "mcp-wallet": [
+        "mcp-wallet",
+        f"mcp-wallet --key {KEY}",
+        "mcp-wallet --key env:BUYER_KEY",
+        "mcp-wallet --key missing.json",
+        "mcp-wallet --key demo",
+        "mcp-wallet --key demo --url https://gateway.test",
+        "mcp-wallet --key keyring --url http://gateway.test",
+        "mcp-wallet --key keyring --per-day lots",
+    ],
+    "migrate": ["migrate --check", "migrate"],
+    "migrate-store": [
+        "migrate-store",
+        "migrate-store --to mysql://db.example/gateway",
+        "migrate-store --check --to postgresql://gateway:hunter2@127.0.0.1:9/gateway",
+        "migrate-store --take-back --to postgresql://gateway:hunter2@127.0.0.1:9/gateway",
+    ],
+    "nodes": ["nodes", "nodes --json"],
+    "payers": [
+        "payers",
+        "payers barred",
+        "payers barred --json",
+        f"payers lift {STRANGER} --note x",
+        f"payers lift {STRANGER}",
+        "payers lift 0x12 --note x",
+    ],
+    "plugins": [
+        "plugins --no-health",
+        "plugins new acme",
+        "plugins new acme",
+        "plugins new 'Not a name'",
+        "plugins new openai",
+    ],
+    "refunds": [
+        "refunds --json",
+        "refunds list",
+        "refunds list --json",
+        "refunds --json list",
+        "refunds --json reject task-1 --note x",
+        "refunds approve",
+        "refunds approve --all",
+        "refunds approve --all task-1",
+        "refunds approve task-1",
+        "refunds approve task-1 --to 0x12",
+        "refunds reject --note x",
+        "refunds reject task-1",
+        "refunds pay",
+        ("refunds pay", REFUND_KEY),
+        ("refunds pay", {"GATEWAY_REFUND_KEY": KEY}),
+        "refunds pay --wait nan",
+        "...",
+        "refunds --json",
+        "refunds list",
+        "refunds reject task-1 --note x",
+        "refunds take-back task-1",
+        "refunds approve task-1",
+        "refunds take-back task-1",
+        "refunds approve task-1",
+        "refunds list --wide",
+    ],
+    "reload": ["reload", ("reload", {"GATEWAY_DATA_DIR": "elsewhere"})],
+    "restore": ["restore latest", "restore missing.db", "backup copy.db", "restore copy.db"],
+    "serve": [],
+    "tasks": ["tasks", "tasks --json", "tasks --status lost", "tasks --limit 0", "...", "tasks"],
+    "tokens": [
+        "tokens",
+        "tokens list",
+        "tokens list --json",
+        "tokens new '<b>'",
+        "tokens new cron --days 0",
+        "tokens revoke cron",
+    ],
+    "transfers": [
+        "transfers --json",
+        "transfers unused",
+        "transfers unused --days nan",
+        "transfers unclaimed --days 30",
+        "transfers seen 0x12 0 --reason x",
+        f"transfers seen 0x{'ab' * 32} 0 --reason ' '",
+        f"transfers seen 0x{'ab' * 32} 0 --reason 'sent back'",
+        *(f"transfers seen 0x{digits * 32} 0 --reason again" for digits in ("AB", "cd")),
+    ],
+}
+# A mistake in the settings, which every command that reads them reports.
+MISTAKEN = {
+    "actions": "actions",
+    "backup": "backup copy.db",
+    "backups": "backups",
+    "check": "check",
+    "codes": "codes off",
+    "comfyui": "comfyui add --name portrait --price 0.03",
+    "drill": "drill",
+    "endpoints": "endpoints",
+    "mcp-config": "mcp-config",
+    "migrate": "migrate --check",
+    "migrate-store": "migrate-store --to postgresql://db.example/gateway",
+    "nodes": "nodes",
+    "payers": "payers barred",
+    "plugins": "plugins",
+    "refunds": "refunds list",
+    "restore": "restore copy.db",
+    "serve": "serve",
+    "tasks": "tasks",
+    "tokens": "tokens list",
+    "transfers": "transfers unused",
 }
 
 
