@@ -14,7 +14,7 @@ from gateway.domain import Payment
 from gateway.errors import ExecutionError, PaymentRequired
 from gateway.store import batch_receipts
 from gateway.store.rows import PAYMENT_COLUMNS, payment_of, signed_of
-from gateway.store.sql import Connection, Row, Tables, as_write
+from gateway.store.sql import Connection, Cursor, Row, Tables, as_write
 
 # Settled payments are counted up to this; no limit asks for more.
 _MAX_COUNTED = 64
@@ -53,7 +53,32 @@ UNJUDGED = """s.mined = 1 AND s.judged = 0
         WHERE r.payment_id = s.payment_id AND r.sender = s.signer)"""
 
 
-def check_limits(db: Connection, task: NewTask, payer: str, limits: ReserveLimits) -> None:
+@attrs.frozen
+class Standing:
+    """What decides about a payer's limits, read by `check_limits`."""
+
+    barring: Cursor | None
+    open: Cursor
+
+
+def find_standing(db: Connection, task: NewTask, payer: str, limits: ReserveLimits) -> Standing:
+    """Find failed settlements that bar a payer, and number and sum of its open payments."""
+    barring = None
+    if limits.barred_since is not None:
+        since = limits.barred_since
+        barring = db.execute(
+            f"SELECT 1 FROM {BARRING} AND p.payer = ? LIMIT 1",  # noqa: S608 - a constant
+            (since, since, payer),
+        )
+    found = db.execute(
+        f"""SELECT count(*), coalesce(sum(p.price_units), 0) FROM payments p
+            WHERE p.payer = ? AND {IS_OPEN}""",  # noqa: S608 - a constant
+        (payer, task.created_at - LOST_S),
+    )
+    return Standing(barring, found)
+
+
+def check_limits(db: Connection, task: NewTask, standing: Standing, limits: ReserveLimits) -> None:
     """Raise `PayerBusy` if the payer is at its limits, `ExecutionError` if held files are.
 
     Raises `PaymentRequired` if too many wallets were deployed. Open payments count at their full
@@ -63,13 +88,9 @@ def check_limits(db: Connection, task: NewTask, payer: str, limits: ReserveLimit
         return
     # A failed payment counts as open until its receipt is judged, and bars the payer from then on.
     # This check also catches a purchase that was validated before the judgement.
-    if limits.barred_since is not None and _is_barred(db, payer, limits.barred_since):
+    if _is_barred(standing):
         raise PayerBusy
-    count, units = db.execute(
-        f"""SELECT count(*), coalesce(sum(p.price_units), 0) FROM payments p
-            WHERE p.payer = ? AND {IS_OPEN}""",  # noqa: S608 - a constant
-        (payer, task.created_at - LOST_S),
-    ).fetchone()
+    count, units = standing.open.fetchone()
     if count >= limits.most_open:
         raise PayerBusy
     if count and units + task.price_units > limits.balance_units:
@@ -77,6 +98,10 @@ def check_limits(db: Connection, task: NewTask, payer: str, limits: ReserveLimit
     if limits.deployments is not None:
         _check_deployments(db, limits.deployments)
     check_held_files(db, task, limits.held_file_bytes)
+
+
+def _is_barred(standing: Standing) -> bool:
+    return standing.barring is not None and standing.barring.fetchone() is not None
 
 
 def _check_deployments(db: Connection, limit: DeploymentLimit) -> None:
@@ -110,14 +135,6 @@ def check_held_files(db: Connection, task: NewTask, most_bytes: int) -> None:
 def name_file_lock(task: NewTask, *_: object) -> list[str]:
     """Return the lock for the sum of unpaid tasks' files, if this task has a file."""
     return ["files"] if task.request.attachment is not None else []
-
-
-def _is_barred(db: Connection, payer: str, since: float) -> bool:
-    found = db.execute(
-        f"SELECT 1 FROM {BARRING} AND p.payer = ? LIMIT 1",  # noqa: S608 - a constant
-        (since, since, payer),
-    ).fetchone()
-    return found is not None
 
 
 def judge(

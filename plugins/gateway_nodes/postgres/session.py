@@ -24,6 +24,7 @@ POSTGRESQL = Dialect(
     clock="CAST(extract(epoch FROM clock_timestamp()) AS DOUBLE PRECISION)",
     is_shared=True,
     size_query="SELECT pg_database_size(current_database())",
+    new_payment_query="SELECT nextval(pg_get_serial_sequence('payments', 'id'))",
 )
 # A string literal, a placeholder or a percent sign. Two colons are a cast.
 MARK = re.compile(r"'(?:[^']|'')*'|(?<!:):([a-z_]\w*)|\?|%")
