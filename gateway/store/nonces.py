@@ -35,27 +35,37 @@ def write_down(
         insert_transaction(db, payment_id, transaction)
         return transaction
     # Both statements are sent before a result is read: that is one round trip.
-    sent = _find_sent(db, payment_id, transaction.signers)
-    used = _find_used(db, transaction.signer, transaction.chain_nonce)
+    sent = find_sent(db, payment_id, transaction.signers)
+    used = find_used(db, transaction.signer, transaction.chain_nonce)
     rows = sent.fetchall()
-    if known := _newest_unmined(rows):
+    if known := newest_unmined(rows):
         return known
-    if _count_nonces(rows) != transaction.used_nonces:
-        raise RuntimeError(f"payment {payment_id} used up another nonce meanwhile")
-    nonces = [row[0] for row in used]
-    if len(nonces) >= transaction.most_waiting:
-        raise ChainUnavailable(f"Too many transactions of {transaction.signer} wait.")
-    signed = transaction.sign(first_unused(nonces, transaction.chain_nonce))
+    signed = sign_next(payment_id, transaction, rows, [row[0] for row in used])
     insert_transaction(db, payment_id, signed)
     return signed
 
 
+def sign_next(
+    payment_id: int, transaction: UnsignedTransaction, sent: Sequence[Row], used: Sequence[int]
+) -> SignedTransaction:
+    """Sign a payment's transaction with the key's first nonce that is not `used`.
+
+    `sent` are the payment's mined transactions. Raises as `write_down` does.
+    """
+    if _count_nonces(sent) != transaction.used_nonces:
+        raise RuntimeError(f"payment {payment_id} used up another nonce meanwhile")
+    waiting = [nonce for nonce in used if nonce >= transaction.chain_nonce]
+    if len(waiting) >= transaction.most_waiting:
+        raise ChainUnavailable(f"Too many transactions of {transaction.signer} wait.")
+    return transaction.sign(first_unused(waiting, transaction.chain_nonce))
+
+
 def next_nonce(db: Connection, signer: str, chain_nonce: int) -> int:
     """Return the first nonce from `chain_nonce` on that the signer has not used."""
-    return first_unused([row[0] for row in _find_used(db, signer, chain_nonce)], chain_nonce)
+    return first_unused([row[0] for row in find_used(db, signer, chain_nonce)], chain_nonce)
 
 
-def _find_used(db: Connection, signer: str, chain_nonce: int) -> Cursor:
+def find_used(db: Connection, signer: str, chain_nonce: int) -> Cursor:
     """Find the signer's nonces from `chain_nonce` on, in their order."""
     return db.execute(
         """SELECT DISTINCT nonce FROM sent_transactions
@@ -113,7 +123,7 @@ def insert_transaction(db: Connection, payment_id: int, transaction: SignedTrans
     )
 
 
-def _find_sent(db: Connection, payment_id: int, signers: Sequence[str]) -> Cursor:
+def find_sent(db: Connection, payment_id: int, signers: Sequence[str]) -> Cursor:
     """Find a payment's transactions of these keys, newest first."""
     # A payment has few rows. `|| ''` keeps SQLite from the far larger index by signer.
     return db.execute(
@@ -123,7 +133,8 @@ def _find_sent(db: Connection, payment_id: int, signers: Sequence[str]) -> Curso
     )
 
 
-def _newest_unmined(rows: Sequence[Row]) -> SignedTransaction | None:
+def newest_unmined(rows: Sequence[Row]) -> SignedTransaction | None:
+    """Return the first of these transactions whose nonce is not known to be mined."""
     return next((signed_of(row) for row in rows if not row["mined"]), None)
 
 
@@ -133,7 +144,7 @@ def _count_nonces(rows: Sequence[Row]) -> int:
 
 def unmined_of(db: Connection, payment_id: int, *signers: str) -> SignedTransaction | None:
     """Return a payment's newest transaction of these keys whose nonce is not known to be mined."""
-    return _newest_unmined(_find_sent(db, payment_id, signers).fetchall())
+    return newest_unmined(find_sent(db, payment_id, signers).fetchall())
 
 
 def sent_hashes(db: Connection, payment_id: int, signer: str) -> list[str]:
@@ -148,7 +159,7 @@ def sent_hashes(db: Connection, payment_id: int, signer: str) -> list[str]:
 
 def nonces_of(db: Connection, payment_id: int, *signers: str) -> int:
     """Return the number of nonces of these keys that a payment has used."""
-    return _count_nonces(_find_sent(db, payment_id, signers).fetchall())
+    return _count_nonces(find_sent(db, payment_id, signers).fetchall())
 
 
 def waiting_of(db: Connection, signer: str, chain_nonce: int) -> int:
@@ -309,10 +320,9 @@ def begin_batch(
     transactions.
     """
     asked = [
-        (each, _find_state(db, each), _find_sent(db, each, batch.signers))
-        for each in batch.payments
+        (each, find_state(db, each), find_sent(db, each, batch.signers)) for each in batch.payments
     ]
-    used = _find_used(db, batch.signer, batch.chain_nonce)
+    used = find_used(db, batch.signer, batch.chain_nonce)
     taken = [each for each, state, sent in asked if _is_fresh(state, sent)]
     if len(taken) < _MIN_PAYMENTS:
         return None
@@ -330,7 +340,8 @@ def begin_batch(
     return transaction, taken
 
 
-def _find_state(db: Connection, payment_id: int) -> Cursor:
+def find_state(db: Connection, payment_id: int) -> Cursor:
+    """Find the state of a payment."""
     return db.execute("SELECT state FROM payments WHERE id = ?", (payment_id,))
 
 

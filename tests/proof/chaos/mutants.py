@@ -13,13 +13,13 @@ tasks.recover = lambda db, now, node=None: _recover(db, now)
     # Signing does not wait for other nodes that sign with the same key.
     "signs-alone": """
 import time
-from gateway.store import nonces, payments
+from gateway.store import nonces, signing_groups
 _first_unused = nonces.first_unused
 def first_unused(*arguments):
     nonce = _first_unused(*arguments)
     time.sleep(0.05)  # so that two nodes meet, however few processors there are
     return nonce
 nonces.first_unused = first_unused
-del payments.begin_settling.name_locks
+del signing_groups.begin_settling_each.name_locks
 """,
 }
