@@ -39,14 +39,10 @@ def begin_settling_each(
 
     Returns its result, or its error, which does not concern the others.
     """
-    facts = [
-        (
-            one,
-            find_state(db, one.payment_id),
-            find_sent(db, one.payment_id, one.transaction.signers),
-        )
-        for one in asked
-    ]
+    facts = []
+    for one in asked:
+        sent = find_sent(db, one.payment_id, one.transaction.signers)
+        facts.append((one, find_state(db, one.payment_id), sent))
     first = asked[0].transaction
     found = find_used(db, first.signer, min(one.transaction.chain_nonce for one in asked))
     used = [row[0] for row in found]
