@@ -148,9 +148,11 @@ class Batch:
         if value is None:
             return b"NULL"
         if isinstance(value, str):
+            # By libpq, for the connection's encoding, which is UTF-8.
             return self._escaping.escape_literal(str(value).encode())
         if isinstance(value, bytes):
-            return b"'\\x%b'" % value.hex().encode()
+            # Valid whatever `standard_conforming_strings` is.
+            return b"E'\\\\x%b'" % value.hex().encode()
         if type(value) in (int, float):
             return b"'%b'" % repr(value).encode()
         return composing.Literal(value).as_bytes(self._raw)

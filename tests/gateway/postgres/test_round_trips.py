@@ -92,6 +92,8 @@ _VALUES = [
     b"",
     b"\x00\xff",
     b"x" * 90_000,
+    "'); DELETE FROM meta; --",
+    "\\'; DELETE FROM meta; --",
 ]
 
 
