@@ -81,6 +81,9 @@ class Batch:
         self._numbers = itertools.count()
         # By text and types of the values; the least recently used first.
         self._prepared: OrderedDict[tuple[str, str], bytes] = OrderedDict()
+        # Those that the server has not confirmed yet, and how many it never did.
+        self._unconfirmed: list[tuple[str, str]] = []
+        self._uncertain = 0
         self._texts: list[bytes] = []
         self._results: list[Result | None] = []
 
@@ -110,15 +113,22 @@ class Batch:
                 rows = cursor.fetchall() if cursor.description is not None else ()
                 result.set(cursor.rowcount, rows)
             cursor.nextset()
+        self._unconfirmed.clear()
 
     def forget(self) -> None:
         """Discard the statements that were not sent, after an error.
 
-        A statement that was to be prepared behind the error was not.
+        Whether the server has prepared the new ones is unknown. Closes a connection that may have
+        too many of them.
         """
         self._texts.clear()
         self._results.clear()
-        self._prepared.clear()
+        for key in self._unconfirmed:
+            self._prepared.pop(key, None)
+        self._uncertain += len(self._unconfirmed)
+        self._unconfirmed.clear()
+        if self._uncertain > _MOST_PREPARED:
+            self._raw.close()
 
     def _add(self, text: bytes) -> Result:
         result = Result(self)
@@ -134,6 +144,7 @@ class Batch:
             self._prepared.move_to_end(key)
             return name
         name = self._prepared[key] = b"gateway_%d" % next(self._numbers)
+        self._unconfirmed.append(key)
         self._send_first(b"PREPARE %b(%b) AS %b" % (name, types.encode(), text.encode()))
         if len(self._prepared) > _MOST_PREPARED:
             _, oldest = self._prepared.popitem(last=False)

@@ -114,6 +114,26 @@ def test_after_an_error_the_connection_prepares_its_statements_again(raw, batch)
     assert batch.add("SELECT value FROM meta WHERE key = ?", ("a",)).fetchone() is None
 
 
+async def test_a_refused_write_prepares_nothing_again(migrated_url, trips):
+    async with PostgresStore(migrated_url, connections=1) as store:
+        task = await reserved(store)
+        await store.release(task.payment.id, now=NOW)
+        for _ in range(3):
+            trips.clear()
+            with pytest.raises(RuntimeError):
+                await store.begin_settling(task.payment.id, None, now=NOW)
+        assert "PREPARE" not in " ".join(trips)
+
+
+def test_a_connection_with_many_uncertain_statements_is_closed(raw, batch):
+    for number in range(201):
+        batch.add(f"SELECT CAST(? AS BIGINT) / 0 + {number}", (1,))
+        with pytest.raises(errors.DivisionByZero):
+            batch.send()
+        batch.forget()
+    assert raw.closed
+
+
 def test_a_connection_keeps_a_limited_number_of_prepared_statements(raw, batch):
     for number in range(250):
         assert batch.add(f"SELECT CAST(? AS BIGINT) + {number} AS a", (1,)).fetchone()["a"] > 0
