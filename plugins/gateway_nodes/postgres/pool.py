@@ -35,15 +35,15 @@ from gateway_nodes.postgres.transaction import READ_COMMITTED, REPEATABLE_READ, 
 Value = TypeVar("Value")
 _log = structlog.get_logger()
 
-# A newer release added a column to a table that a prepared statement selects whole. A new
-# connection has no prepared statements.
-_STALE_STATEMENT = errors.FeatureNotSupported
+# A newer release added a column to a table that a prepared statement selects whole, or the server
+# has discarded prepared statements. A new connection has none.
+_STALE_STATEMENT = (errors.FeatureNotSupported, errors.InvalidSqlStatementName)
 # A concurrent transaction won; this one is rolled back and retried.
 _LOST_RACE = (
     errors.SerializationFailure,
     errors.DeadlockDetected,
     errors.UniqueViolation,
-    _STALE_STATEMENT,
+    *_STALE_STATEMENT,
 )
 # The server is gone, restarts, or has become a standby.
 _UNANSWERED = (psycopg.OperationalError, psycopg.InterfaceError, errors.ReadOnlySqlTransaction)

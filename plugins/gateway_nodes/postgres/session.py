@@ -124,6 +124,12 @@ class Session:
             return self._raw.execute(sql.encode(), prepare=prepare)
         return self._raw.execute(_translate(sql).encode(), without_nul(parameters), prepare=prepare)
 
+    def roll_back(self) -> None:
+        """Roll back. psycopg's `execute` would discard every prepared statement as well."""
+        self._raw.pgconn.exec_(b"ROLLBACK")
+        if self.is_in_transaction:
+            self.close()
+
     def close(self) -> None:
         """Close the connection."""
         with contextlib.suppress(psycopg.Error):

@@ -78,7 +78,7 @@ class Transaction:
         was_open = self._session.is_in_transaction
         try:
             if was_open:
-                self._session.execute("ROLLBACK")
+                self._session.roll_back()
             if self._has_locks:
                 self._session.execute("SELECT pg_advisory_unlock_all()")
         except psycopg.Error:
