@@ -1,7 +1,8 @@
 """The direct flow's write (T1'), and the lookup of what a transaction paid for."""
 
+import functools
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import attrs
 
@@ -14,14 +15,15 @@ from gateway.store.payments import (
     block_of,
     check_same_request,
     claim,
+    find_claims,
     find_idempotent,
+    find_new_id,
     insert_payment,
     insert_task,
-    is_claimed,
 )
-from gateway.store.reserved_amounts import is_of_another, is_of_key
+from gateway.store.reserved_amounts import find_holders, is_holder
 from gateway.store.rows import SELECT_TASK, task_of
-from gateway.store.sql import Connection
+from gateway.store.sql import Connection, Cursor, Row
 
 
 def find_direct(
@@ -36,12 +38,22 @@ def find_direct(
     Raises `TxAlreadyUsed` unless the request has the Idempotency-Key of the purchase, and
     `IdempotencyConflict` if it has that key but differs from the first request.
     """
-    row = db.execute(
+    row = _find_claimed(db, tx_hash).fetchone()
+    return None if row is None else _check_known(db, row, idempotency_key, request_hash, sent_hash)
+
+
+def _find_claimed(db: Connection, tx_hash: str) -> Cursor:
+    """Find the task that a transaction paid for."""
+    return db.execute(
         f"{SELECT_TASK} JOIN claims c ON c.payment_id = p.id WHERE c.key = ?",
         (transaction_key(tx_hash),),
-    ).fetchone()
-    if row is None:
-        return None
+    )
+
+
+def _check_known(
+    db: Connection, row: Row, idempotency_key: str | None, request_hash: str, sent_hash: str | None
+) -> Task:
+    """Return the task of a transaction's claim, or raise as `find_direct` does."""
     known = task_of(row)
     if known.slug == UNUSED:
         raise TxAlreadyUsed("No request used this transfer in time, so it is given back.")
@@ -51,17 +63,15 @@ def find_direct(
     return known
 
 
-def _find_own_or_direct(
-    db: Connection, new: NewTask, tx_hash: str, idempotency_key: str | None
-) -> Task | None:
+def _own_or_known(db: Connection, new: NewTask, row: Row, idempotency_key: str | None) -> Task:
     """Return what `find_direct` does, and a new task if it is recorded already."""
     try:
-        return find_direct(db, tx_hash, idempotency_key, new.request_hash, new.sent_hash)
+        return _check_known(db, row, idempotency_key, new.request_hash, new.sent_hash)
     except TxAlreadyUsed:
-        row = db.execute(f"{SELECT_TASK} WHERE t.id = ?", (new.id,)).fetchone()
-        if row is None:
+        own = db.execute(f"{SELECT_TASK} WHERE t.id = ?", (new.id,)).fetchone()
+        if own is None:
             raise
-        return task_of(row)
+        return task_of(own)
 
 
 def _has_key(db: Connection, payment: Payment, idempotency_key: str) -> bool:
@@ -101,14 +111,21 @@ def accept_direct(
     request if `is_proven`. Raises `TxAlreadyUsed`, `InsufficientPayment`, `InvalidPayment` and
     `IdempotencyConflict`.
     """
-    if known := _find_own_or_direct(db, task, tx_hash, idempotency_key):
-        return known
-    transfer = _choose_transfer(db, task, transfers, idempotency_key, is_proven=is_proven)
-    task = _at_asked_price(db, task, transfer, idempotency_key)
-    key_hash = _check_key(db, transfer, idempotency_key, task)
+    # All are sent before a result is read: that is one round trip.
+    earlier = _find_claimed(db, tx_hash)
+    facts = _Facts.find(db, task, transfers, idempotency_key)
+    new_id = find_new_id(db)
+    if (row := earlier.fetchone()) is not None:
+        return _own_or_known(db, task, row, idempotency_key)
+    transfer = _choose_transfer(task, transfers, facts, idempotency_key, is_proven=is_proven)
+    if is_holder(facts.holders.get(transfer.amount_units), idempotency_key):
+        # The amount that was reserved for this buyer, who was asked for it.
+        task = attrs.evolve(task, price_units=transfer.amount_units)
+    key_hash = _check_key(facts, transfer, idempotency_key, task)
     payment = insert_payment(
         db,
         task,
+        new_id,
         flow=Flow.DIRECT,
         state=PaymentState.SETTLED,
         idempotency_hash=key_hash,
@@ -126,32 +143,70 @@ def accept_direct(
     return insert_task(db, task, payment, TaskStatus.QUEUED)
 
 
-def _at_asked_price(
-    db: Connection, task: NewTask, transfer: Transfer, idempotency_key: str | None
-) -> NewTask:
-    """Return the task at the amount that was reserved for this buyer, who was asked for it."""
-    if is_of_key(db, transfer.amount_units, idempotency_key, task.created_at):
-        return attrs.evolve(task, price_units=transfer.amount_units)
-    return task
+class _Facts:
+    """What decides which transfer pays. Executed at once, and read later."""
+
+    def __init__(
+        self, claimed: Iterable[Row], holders: Iterable[Row], earlier: Iterable[Row]
+    ) -> None:
+        self._claimed, self._holders, self._earlier = claimed, holders, earlier
+
+    @classmethod
+    def find(
+        cls,
+        db: Connection,
+        task: NewTask,
+        transfers: Sequence[Transfer],
+        idempotency_key: str | None,
+    ) -> "_Facts":
+        """Find claims and reserved amounts of the transfers, and tasks with the senders' key."""
+        keys = [one.authorization_key for one in transfers if one.authorization_key is not None]
+        enough = [one for one in transfers if one.amount_units >= task.price_units]
+        hashes = [
+            direct_key_hash(sender, idempotency_key)
+            for sender in dict.fromkeys(one.sender for one in enough)
+            if idempotency_key is not None
+        ]
+        amounts = list(dict.fromkeys(one.amount_units for one in enough))
+        return cls(
+            find_claims(db, keys) if keys else (),
+            find_holders(db, amounts, task.created_at) if amounts else (),
+            find_idempotent(db, *hashes) if hashes else (),
+        )
+
+    @functools.cached_property
+    def claimed(self) -> set[str]:
+        """The claimed `auth:` keys."""
+        return {row[0] for row in self._claimed}
+
+    @functools.cached_property
+    def holders(self) -> dict[int, str]:
+        """The holder of each reserved amount."""
+        return {row[0]: row[1] for row in self._holders}
+
+    @functools.cached_property
+    def earlier(self) -> dict[str, Task]:
+        """The tasks with the Idempotency-Key, by sender."""
+        tasks = [task_of(row) for row in self._earlier]
+        return {task.payment.payer.lower(): task for task in tasks}
 
 
 def _check_key(
-    db: Connection, transfer: Transfer, idempotency_key: str | None, task: NewTask
+    facts: _Facts, transfer: Transfer, idempotency_key: str | None, task: NewTask
 ) -> str | None:
     """Hash the sender's Idempotency-Key; raise if another request used it."""
     if idempotency_key is None:
         return None
-    key_hash = direct_key_hash(transfer.sender, idempotency_key)
-    if known := find_idempotent(db, key_hash):
+    if known := facts.earlier.get(transfer.sender.lower()):
         # Not `sent_hash`, which is without the transaction.
         check_same_request(known, task.request_hash, None)
-    return key_hash
+    return direct_key_hash(transfer.sender, idempotency_key)
 
 
 def _choose_transfer(
-    db: Connection,
     task: NewTask,
     transfers: Sequence[Transfer],
+    facts: _Facts,
     idempotency_key: str | None,
     *,
     is_proven: bool,
@@ -160,11 +215,7 @@ def _choose_transfer(
 
     One whose amount another buyer has reserved counts only if its sender signed the request.
     """
-    unused = [
-        transfer
-        for transfer in transfers
-        if transfer.authorization_key is None or not is_claimed(db, transfer.authorization_key)
-    ]
+    unused = [transfer for transfer in transfers if transfer.authorization_key not in facts.claimed]
     if not unused:
         raise TxAlreadyUsed("The transfer in this transaction already paid for a generation.")
     enough = [transfer for transfer in unused if transfer.amount_units >= task.price_units]
@@ -175,8 +226,8 @@ def _choose_transfer(
             details=f"transferred {most} units, price {task.price_units} units of 10^-6 USDC",
         )
     for transfer in enough:
-        amount, now = transfer.amount_units, task.created_at
-        if is_proven or not is_of_another(db, amount, idempotency_key, now):
+        holder = facts.holders.get(transfer.amount_units)
+        if is_proven or holder is None or is_holder(holder, idempotency_key):
             return transfer
     raise InvalidPayment(
         "This amount is reserved for another purchase. Send the payerSignature of the transfer's "

@@ -33,6 +33,19 @@ def add_event(
     )
 
 
+def add_leased_event(
+    db: Connection, task_id: str, lease_token: str, kind: EventType, now: float
+) -> None:
+    """Add an event like `add_event`, if the task still has this lease."""
+    db.execute(
+        """INSERT INTO events (reader, type, task_id, at)
+           SELECT DISTINCT r.reader, r.type, t.id, ? FROM tasks t
+           JOIN event_readers r ON r.only_with_callback = 0 OR t.callback_url IS NOT NULL
+           WHERE t.id = ? AND t.lease_token = ? AND r.type = ?""",
+        (now, task_id, lease_token, kind.value),
+    )
+
+
 def set_readers(db: Connection, node: str, readers: Mapping[str, EventReader], now: float) -> None:
     """Set a node's readers. Other nodes, which may have more plugins, keep theirs.
 

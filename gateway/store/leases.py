@@ -12,6 +12,8 @@ from gateway.store.attempts import ATTEMPT_COLUMNS, end_dead
 from gateway.store.rows import lease_of
 from gateway.store.sql import (
     Connection,
+    Cursor,
+    LeaseClock,
     Row,
     dialect_of,
     is_off,
@@ -29,7 +31,7 @@ def leasable(
     db: Connection,
     blocked: Sequence[str],
     known: Sequence[str] | None = None,
-    clock: float = 0.0,
+    now: float = 0.0,
     which: Which = "all",
 ) -> str:
     """Return FROM and WHERE for the tasks that may be leased; see `_parameters`.
@@ -42,7 +44,8 @@ def leasable(
     is_known = "1 = 1" if known is None else f"slug IN ({placeholders(known)})"
     # The second kind is a lease that expired: another node died. A job is only polled, which
     # ends no process.
-    expired = f"(lease_token IS NOT NULL AND due_at <= {clock!r})"
+    clock = f"(SELECT {dialect_of(db).clock})" if dialect_of(db).is_shared else repr(now)
+    expired = f"(lease_token IS NOT NULL AND due_at <= {clock})"
     died = f"(handle IS NULL AND (restarts > 0 OR {expired}))"
     kind = {"all": "", "suspects": f"AND {died}", "others": f"AND NOT {died}"}[which]
     return f"""FROM tasks {hint} WHERE status IN ('queued', 'processing') AND {is_known} {kind}
@@ -65,19 +68,19 @@ def lease_due(
     which: Which = "all",
 ) -> list[Lease]:
     """Lease the tasks that are due longest. See `SqlQueue.lease`."""
-    clock = lease_clock(db, now)
-    if is_off(now, clock):
-        return []
+    clock = LeaseClock.of(db, now)
     order = "restarts, due_at" if which == "suspects" else "due_at"
     due = db.execute(
-        f"""SELECT id, lease_token, {ATTEMPT_COLUMNS}
-            {leasable(db, blocked, known, clock, which)} AND due_at <= ?
+        f"""SELECT id, lease_token, {ATTEMPT_COLUMNS}{clock.column}
+            {leasable(db, blocked, known, now, which)} AND due_at <= {clock.sql}
             ORDER BY {order} LIMIT ? {dialect_of(db).skip_locked}""",
-        (*_parameters(blocked, known), clock, limit),
+        (*_parameters(blocked, known), *clock.parameters, limit),
     ).fetchall()
-    until, lone = clock + lease_s, int(which == "suspects")
+    if not due or is_off(now, clock.read(due[0])):
+        return []
+    until, lone = clock.read(due[0]) + lease_s, int(which == "suspects")
     leased = [_lease_task(db, row, until, now, node, lone) for row in due]
-    return [lease_of(row, until=now + lease_s) for row in leased]
+    return [lease_of(row.fetchone(), until=now + lease_s) for row in leased]
 
 
 def lease_unknown(
@@ -92,7 +95,8 @@ def lease_unknown(
     ).fetchone()
     if due is None or is_off(now, clock):
         return None
-    return lease_of(_lease_task(db, due, clock + lease_s, now, node), until=now + lease_s)
+    leased = _lease_task(db, due, clock + lease_s, now, node)
+    return lease_of(leased.fetchone(), until=now + lease_s)
 
 
 @attrs.frozen(kw_only=True)
@@ -142,10 +146,10 @@ def find_unknown(
 
 def _lease_task(
     db: Connection, due: Row, until: float, now: float, node: str | None, lone: int = 0
-) -> Row:
+) -> Cursor:
     """Lease a due task. An expired lease was ended by a death, which is no attempt."""
     died = end_dead(due, now, _EXPIRED) if due["lease_token"] is not None else None
-    row: Row = db.execute(
+    return db.execute(
         """UPDATE tasks SET status = ?,
                attempt = attempt
                    + CASE WHEN handle IS NULL AND lease_token IS NULL THEN 1 ELSE 0 END,
@@ -161,8 +165,7 @@ def _lease_task(
             *(TaskStatus.PROCESSING, lone, secrets.token_hex(16), node, until, now, now, died),
             due["id"],
         ),
-    ).fetchone()
-    return row
+    )
 
 
 def next_due(
@@ -173,11 +176,11 @@ def next_due(
     which: Which = "all",
 ) -> float | None:
     """Return when the next task may be leased, by the caller's clock. See `SqlQueue.next_due`."""
-    clock = lease_clock(db, now)
-    if is_off(now, clock):
-        return None
-    due: float | None = db.execute(
-        f"SELECT min(due_at) {leasable(db, blocked, known, clock, which)}",
+    clock = LeaseClock.of(db, now)
+    row = db.execute(
+        f"SELECT min(due_at){clock.column} {leasable(db, blocked, known, now, which)}",
         _parameters(blocked, known),
-    ).fetchone()[0]
-    return due + (now - clock) if due is not None else None
+    ).fetchone()
+    if row[0] is None or is_off(now, clock.read(row)):
+        return None
+    return float(row[0]) + (now - clock.read(row))

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 import attrs
 import msgspec
 
+from gateway.contracts import Lease
 from gateway.domain import LongText, StoredResult
 from gateway.store.sql import Connection
 
@@ -28,11 +29,13 @@ def shorten(result: StoredResult) -> tuple[StoredResult, list[bytes]]:
     return attrs.evolve(result, text=None, long_text=described), parts
 
 
-def add_parts(db: Connection, task_id: str, parts: Sequence[bytes]) -> None:
-    """Insert the parts of a long text."""
+def add_parts(db: Connection, lease: Lease, parts: Sequence[bytes]) -> None:
+    """Insert the parts of a long text, if the task's lease still holds."""
     for number, part in enumerate(parts):
         db.execute(
-            "INSERT INTO task_texts (task_id, part, data) VALUES (?, ?, ?)", (task_id, number, part)
+            """INSERT INTO task_texts (task_id, part, data)
+               SELECT id, ?, ? FROM tasks WHERE id = ? AND lease_token = ?""",
+            (number, part, lease.task_id, lease.token),
         )
 
 

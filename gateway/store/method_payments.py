@@ -18,7 +18,7 @@ from gateway.contracts.payment_methods import (
 from gateway.domain import NO_ADDRESS, Flow, PaymentState, Task, TaskStatus
 from gateway.store import payments
 from gateway.store.payers import check_held_files, name_file_lock
-from gateway.store.rows import PAYMENT_COLUMNS, payment_of
+from gateway.store.rows import PAYMENT_COLUMNS, payment_of, task_of
 from gateway.store.sql import Connection, Row, Tables, as_short_read, as_write, dialect_of, locked
 
 
@@ -41,15 +41,19 @@ def reserve(
     key = claim_key(method, proof.key)
     if payments.is_claimed(db, key):
         return None
-    if idempotency_hash is not None and (known := payments.find_idempotent(db, idempotency_hash)):
-        payments.check_same_request(known, task.request_hash, task.sent_hash)
-        return known
+    if idempotency_hash is not None:
+        earlier = payments.find_idempotent(db, idempotency_hash).fetchone()
+        if earlier is not None:
+            known = task_of(earlier)
+            payments.check_same_request(known, task.request_hash, task.sent_hash)
+            return known
     if proof.value_units < task.price_units:
         raise ValueError(f"{key} is worth less than the price")
     check_held_files(db, task, held_file_bytes)
     payment = payments.insert_payment(
         db,
         task,
+        payments.find_new_id(db),
         flow=Flow.DIRECT,
         method=method,
         state=PaymentState.RESERVED,

@@ -6,15 +6,12 @@ A batch settles several payments: one row of `sent_transactions` with one nonce,
 
 from collections.abc import Collection, Sequence
 
-import attrs
-
 from gateway.contracts import SignedTransaction, UnsignedBatch, UnsignedTransaction
-from gateway.contracts.store import FailedSettlement
 from gateway.domain import Payment, PaymentState, Receipt
 from gateway.domain.eip3009 import usual_gas
 from gateway.errors import ChainUnavailable
-from gateway.store.rows import PAYMENT_COLUMNS, SIGNED_COLUMNS, payment_of, signed_of
-from gateway.store.sql import Connection, locked, none_of, placeholders
+from gateway.store.rows import PAYMENT_COLUMNS, payment_of, signed_of
+from gateway.store.sql import Connection, Cursor, Row, locked, none_of, placeholders
 
 # The transactions signed for a payment, alone or in a batch. Takes the payment id twice; may return
 # a row twice for the first payment of a batch.
@@ -33,34 +30,61 @@ def write_down(
     payment has used another nonce, and `ChainUnavailable` if the signer has too many pending
     transactions.
     """
-    if isinstance(transaction, UnsignedTransaction):
-        if known := unmined_of(db, payment_id, *transaction.signers):
-            return known
-        if nonces_of(db, payment_id, *transaction.signers) != transaction.used_nonces:
-            raise RuntimeError(f"payment {payment_id} used up another nonce meanwhile")
-        if waiting_of(db, transaction.signer, transaction.chain_nonce) >= transaction.most_waiting:
-            raise ChainUnavailable(f"Too many transactions of {transaction.signer} wait.")
-        transaction = transaction.sign(next_nonce(db, transaction.signer, transaction.chain_nonce))
-    check_nonce_free(db, transaction)
-    insert_transaction(db, payment_id, transaction)
-    return transaction
+    if isinstance(transaction, SignedTransaction):
+        check_nonce_free(db, transaction)
+        insert_transaction(db, payment_id, transaction)
+        return transaction
+    # Both statements are sent before a result is read: that is one round trip.
+    sent = find_sent(db, payment_id, transaction.signers)
+    used = find_used(db, transaction.signer, transaction.chain_nonce)
+    rows = sent.fetchall()
+    if known := newest_unmined(rows):
+        return known
+    signed = sign_next(payment_id, transaction, rows, [row[0] for row in used])
+    insert_transaction(db, payment_id, signed)
+    return signed
+
+
+def sign_next(
+    payment_id: int, transaction: UnsignedTransaction, sent: Sequence[Row], used: Sequence[int]
+) -> SignedTransaction:
+    """Sign a payment's transaction with the key's first nonce that is not `used`.
+
+    `sent` are the payment's mined transactions. Raises as `write_down` does.
+    """
+    if _count_nonces(sent) != transaction.used_nonces:
+        raise RuntimeError(f"payment {payment_id} used up another nonce meanwhile")
+    waiting = [nonce for nonce in used if nonce >= transaction.chain_nonce]
+    if len(waiting) >= transaction.most_waiting:
+        raise ChainUnavailable(f"Too many transactions of {transaction.signer} wait.")
+    return transaction.sign(first_unused(waiting, transaction.chain_nonce))
 
 
 def next_nonce(db: Connection, signer: str, chain_nonce: int) -> int:
-    """Return the first nonce from `chain_nonce` on that the signer has not used.
+    """Return the first nonce from `chain_nonce` on that the signer has not used."""
+    return first_unused([row[0] for row in find_used(db, signer, chain_nonce)], chain_nonce)
+
+
+def find_used(db: Connection, signer: str, chain_nonce: int) -> Cursor:
+    """Find the signer's nonces from `chain_nonce` on, in their order."""
+    return db.execute(
+        """SELECT DISTINCT nonce FROM sent_transactions
+           WHERE signer = ? AND nonce >= ? ORDER BY nonce""",
+        (signer, chain_nonce),
+    )
+
+
+def first_unused(used: Sequence[int], chain_nonce: int) -> int:
+    """Return the first nonce from `chain_nonce` on that is not among these, in their order.
 
     This is not the highest nonce plus one. If an RPC endpoint ever returned too high a number,
     there would be a gap, and no transaction above a gap is mined.
     """
     nonce = chain_nonce
-    for (used,) in db.execute(
-        """SELECT DISTINCT nonce FROM sent_transactions
-           WHERE signer = ? AND nonce >= ? ORDER BY nonce""",
-        (signer, chain_nonce),
-    ):
-        if used > nonce:
+    for each in used:
+        if each > nonce:
             break
-        nonce = used + 1
+        nonce = each + 1
     return nonce
 
 
@@ -99,16 +123,28 @@ def insert_transaction(db: Connection, payment_id: int, transaction: SignedTrans
     )
 
 
+def find_sent(db: Connection, payment_id: int, signers: Sequence[str]) -> Cursor:
+    """Find a payment's transactions of these keys, newest first."""
+    # A payment has few rows. `|| ''` keeps SQLite from the far larger index by signer.
+    return db.execute(
+        f"""SELECT * FROM ({_SENT_FOR}) AS sent WHERE signer || '' IN ({placeholders(signers)})
+           ORDER BY nonce DESC, max_fee_wei DESC""",  # noqa: S608 - placeholders
+        (payment_id, payment_id, *signers),
+    )
+
+
+def newest_unmined(rows: Sequence[Row]) -> SignedTransaction | None:
+    """Return the first of these transactions whose nonce is not known to be mined."""
+    return next((signed_of(row) for row in rows if not row["mined"]), None)
+
+
+def _count_nonces(rows: Sequence[Row]) -> int:
+    return len({(row["signer"], row["nonce"]) for row in rows})
+
+
 def unmined_of(db: Connection, payment_id: int, *signers: str) -> SignedTransaction | None:
     """Return a payment's newest transaction of these keys whose nonce is not known to be mined."""
-    # A payment has few rows. `+ 0` and `|| ''` keep SQLite from the far larger index by signer.
-    row = db.execute(
-        f"""SELECT * FROM ({_SENT_FOR}) AS sent WHERE mined + 0 = 0
-             AND signer || '' IN ({placeholders(signers)})
-           ORDER BY nonce DESC, max_fee_wei DESC LIMIT 1""",  # noqa: S608 - placeholders
-        (payment_id, payment_id, *signers),
-    ).fetchone()
-    return signed_of(row) if row else None
+    return newest_unmined(find_sent(db, payment_id, signers).fetchall())
 
 
 def sent_hashes(db: Connection, payment_id: int, signer: str) -> list[str]:
@@ -123,12 +159,7 @@ def sent_hashes(db: Connection, payment_id: int, signer: str) -> list[str]:
 
 def nonces_of(db: Connection, payment_id: int, *signers: str) -> int:
     """Return the number of nonces of these keys that a payment has used."""
-    count: int = db.execute(
-        f"""SELECT count(*) FROM (SELECT DISTINCT signer, nonce FROM ({_SENT_FOR}) AS sent
-           WHERE signer || '' IN ({placeholders(signers)})) AS used""",  # noqa: S608 - placeholders
-        (payment_id, payment_id, *signers),
-    ).fetchone()[0]
-    return count
+    return _count_nonces(find_sent(db, payment_id, signers).fetchall())
 
 
 def waiting_of(db: Connection, signer: str, chain_nonce: int) -> int:
@@ -199,6 +230,8 @@ def open_by_signer(db: Connection) -> dict[str, int]:
     return {row[0]: row[1] for row in rows}
 
 
+# A batch has at least this many payments.
+_MIN_PAYMENTS = 2
 # The largest value that the column holds. A fee of nine ETH must be false.
 _MAX_WEI = 2**63
 
@@ -230,6 +263,9 @@ def note_mined(db: Connection, mined: Receipt) -> None:
 def _note_excess(db: Connection, mined: Receipt) -> None:
     """Record excess gas of a successful batch, burned by a payer's code."""
     if not mined.succeeded or mined.gas_used is None or mined.fee_wei is None:
+        return
+    if mined.gas_used <= usual_gas(_MIN_PAYMENTS):
+        # No batch's excess, so its size need not be read.
         return
     payments = db.execute(
         "SELECT count(*) FROM sent_payments WHERE tx_hash = ?", (mined.tx_hash,)
@@ -268,14 +304,7 @@ def undated(db: Connection, limit: int, skip: Collection[str]) -> list[str]:
     return [row[0] for row in rows]
 
 
-# A batch has at least this many payments.
-_MIN_PAYMENTS = 2
-
-UNJUDGED_IN_BATCHES = """sent_payments m JOIN sent_transactions s ON s.tx_hash = m.tx_hash
-    WHERE m.judged = 0 AND s.mined = 1"""
-# The payments of a transaction `s`; empty unless it is a batch.
-PAYMENTS_OF = "(SELECT 1 FROM sent_payments m WHERE m.tx_hash = s.tx_hash)"
-_OF_NONCE = "(SELECT tx_hash FROM sent_transactions WHERE signer = ? AND nonce = ?)"
+OF_NONCE = "(SELECT tx_hash FROM sent_transactions WHERE signer = ? AND nonce = ?)"
 
 
 # The free nonce and the number of pending transactions must not change under us.
@@ -290,13 +319,17 @@ def begin_batch(
     than two payments remain. Raises `ChainUnavailable` if the signer has too many pending
     transactions.
     """
-    taken = [each for each in batch.payments if _is_fresh(db, each, batch.signers)]
+    asked = [
+        (each, find_state(db, each), find_sent(db, each, batch.signers)) for each in batch.payments
+    ]
+    used = find_used(db, batch.signer, batch.chain_nonce)
+    taken = [each for each, state, sent in asked if _is_fresh(state, sent)]
     if len(taken) < _MIN_PAYMENTS:
         return None
-    if waiting_of(db, batch.signer, batch.chain_nonce) >= batch.most_waiting:
+    nonces = [row[0] for row in used]
+    if len(nonces) >= batch.most_waiting:
         raise ChainUnavailable(f"Too many transactions of {batch.signer} wait.")
-    transaction = batch.sign(next_nonce(db, batch.signer, batch.chain_nonce), taken)
-    check_nonce_free(db, transaction)
+    transaction = batch.sign(first_unused(nonces, batch.chain_nonce), taken)
     insert_transaction(db, taken[0], transaction)
     for payment_id in taken:
         db.execute(
@@ -307,9 +340,13 @@ def begin_batch(
     return transaction, taken
 
 
-def _is_fresh(db: Connection, payment_id: int, signers: Sequence[str]) -> bool:
-    row = db.execute("SELECT state FROM payments WHERE id = ?", (payment_id,)).fetchone()
-    return PaymentState(row["state"]).is_open and nonces_of(db, payment_id, *signers) == 0
+def find_state(db: Connection, payment_id: int) -> Cursor:
+    """Find the state of a payment."""
+    return db.execute("SELECT state FROM payments WHERE id = ?", (payment_id,))
+
+
+def _is_fresh(state: Cursor, sent: Cursor) -> bool:
+    return PaymentState(state.fetchone()["state"]).is_open and not sent.fetchall()
 
 
 def _insert_payments(db: Connection, tx_hash: str, payment_ids: Sequence[int]) -> None:
@@ -327,59 +364,10 @@ def add_replacement(db: Connection, payment_id: int, transaction: SignedTransact
     It settles the same payments as the first one.
     """
     rows = db.execute(
-        f"""SELECT DISTINCT payment_id FROM sent_payments WHERE tx_hash IN {_OF_NONCE}
+        f"""SELECT DISTINCT payment_id FROM sent_payments WHERE tx_hash IN {OF_NONCE}
             ORDER BY payment_id""",  # noqa: S608 - a constant
         (transaction.signer, transaction.nonce),
     ).fetchall()
     insert_transaction(db, payment_id, transaction)
     if rows:
         _insert_payments(db, transaction.tx_hash, [row[0] for row in rows])
-
-
-def unjudged_in_batches(db: Connection) -> list[tuple[Payment, SignedTransaction]]:
-    """Return (payment, transaction) of mined batches whose receipt was not yet judged per payment.
-
-    The cost of the batch itself is judged separately: see `payers.UNJUDGED`.
-    """
-    columns = ", ".join(f"s.{name}" for name in SIGNED_COLUMNS)
-    rows = db.execute(
-        f"""SELECT {columns}, {PAYMENT_COLUMNS},
-                (SELECT count(*) FROM sent_payments o WHERE o.tx_hash = s.tx_hash) AS payments
-            FROM sent_payments m JOIN sent_transactions s ON s.tx_hash = m.tx_hash
-                JOIN payments p ON p.id = m.payment_id
-            WHERE m.judged = 0 AND s.mined = 1
-            ORDER BY s.signer, s.nonce, p.id, s.sent_at"""  # noqa: S608 - constants
-    ).fetchall()
-    return [
-        (payment_of(row), attrs.evolve(signed_of(row), payments=row["payments"])) for row in rows
-    ]
-
-
-def judge_in_batch(
-    db: Connection,
-    transaction: SignedTransaction,
-    failure: FailedSettlement | None,
-    payment_id: int,
-) -> bool:
-    """Record one payment's result from a receipt. False if it is not in the batch."""
-    changed = db.execute(
-        f"UPDATE sent_payments SET judged = 1 WHERE payment_id = ? AND tx_hash IN {_OF_NONCE}",  # noqa: S608 - a constant
-        (payment_id, transaction.signer, transaction.nonce),
-    ).rowcount
-    if changed and failure is not None:
-        db.execute(
-            """UPDATE sent_payments SET failed_at = ?, fee_wei = ?, failure = ?
-               WHERE payment_id = ? AND tx_hash = ?""",
-            (failure.at, failure.fee_wei, failure.failure, payment_id, failure.tx_hash),
-        )
-    return bool(changed)
-
-
-def skip_paid_in_batches(db: Connection) -> None:
-    """Mark the paid payments of mined batches as judged."""
-    db.execute(
-        """UPDATE sent_payments SET judged = 1 WHERE judged = 0
-           AND tx_hash IN (SELECT tx_hash FROM sent_transactions WHERE mined = 1)
-           AND payment_id IN (
-               SELECT id FROM payments WHERE state NOT IN ('reserved', 'settling', 'released'))"""
-    )

@@ -12,9 +12,9 @@ from gateway.contracts.store import (
 )
 from gateway.domain import Payment
 from gateway.errors import ExecutionError, PaymentRequired
-from gateway.store import nonces
+from gateway.store import batch_receipts
 from gateway.store.rows import PAYMENT_COLUMNS, payment_of, signed_of
-from gateway.store.sql import Connection, Row, Tables, as_write
+from gateway.store.sql import Connection, Cursor, Row, Tables, as_write
 
 # Settled payments are counted up to this; no limit asks for more.
 _MAX_COUNTED = 64
@@ -53,7 +53,32 @@ UNJUDGED = """s.mined = 1 AND s.judged = 0
         WHERE r.payment_id = s.payment_id AND r.sender = s.signer)"""
 
 
-def check_limits(db: Connection, task: NewTask, payer: str, limits: ReserveLimits) -> None:
+@attrs.frozen
+class Standing:
+    """What decides about a payer's limits, read by `check_limits`."""
+
+    barring: Cursor | None
+    open: Cursor
+
+
+def find_standing(db: Connection, task: NewTask, payer: str, limits: ReserveLimits) -> Standing:
+    """Find failed settlements that bar a payer, and number and sum of its open payments."""
+    barring = None
+    if limits.barred_since is not None:
+        since = limits.barred_since
+        barring = db.execute(
+            f"SELECT 1 FROM {BARRING} AND p.payer = ? LIMIT 1",  # noqa: S608 - a constant
+            (since, since, payer),
+        )
+    found = db.execute(
+        f"""SELECT count(*), coalesce(sum(p.price_units), 0) FROM payments p
+            WHERE p.payer = ? AND {IS_OPEN}""",  # noqa: S608 - a constant
+        (payer, task.created_at - LOST_S),
+    )
+    return Standing(barring, found)
+
+
+def check_limits(db: Connection, task: NewTask, standing: Standing, limits: ReserveLimits) -> None:
     """Raise `PayerBusy` if the payer is at its limits, `ExecutionError` if held files are.
 
     Raises `PaymentRequired` if too many wallets were deployed. Open payments count at their full
@@ -63,13 +88,9 @@ def check_limits(db: Connection, task: NewTask, payer: str, limits: ReserveLimit
         return
     # A failed payment counts as open until its receipt is judged, and bars the payer from then on.
     # This check also catches a purchase that was validated before the judgement.
-    if limits.barred_since is not None and _is_barred(db, payer, limits.barred_since):
+    if _is_barred(standing):
         raise PayerBusy
-    count, units = db.execute(
-        f"""SELECT count(*), coalesce(sum(p.price_units), 0) FROM payments p
-            WHERE p.payer = ? AND {IS_OPEN}""",  # noqa: S608 - a constant
-        (payer, task.created_at - LOST_S),
-    ).fetchone()
+    count, units = standing.open.fetchone()
     if count >= limits.most_open:
         raise PayerBusy
     if count and units + task.price_units > limits.balance_units:
@@ -77,6 +98,10 @@ def check_limits(db: Connection, task: NewTask, payer: str, limits: ReserveLimit
     if limits.deployments is not None:
         _check_deployments(db, limits.deployments)
     check_held_files(db, task, limits.held_file_bytes)
+
+
+def _is_barred(standing: Standing) -> bool:
+    return standing.barring is not None and standing.barring.fetchone() is not None
 
 
 def _check_deployments(db: Connection, limit: DeploymentLimit) -> None:
@@ -112,14 +137,6 @@ def name_file_lock(task: NewTask, *_: object) -> list[str]:
     return ["files"] if task.request.attachment is not None else []
 
 
-def _is_barred(db: Connection, payer: str, since: float) -> bool:
-    found = db.execute(
-        f"SELECT 1 FROM {BARRING} AND p.payer = ? LIMIT 1",  # noqa: S608 - a constant
-        (since, since, payer),
-    ).fetchone()
-    return found is not None
-
-
 def judge(
     db: Connection,
     transaction: SignedTransaction,
@@ -130,7 +147,9 @@ def judge(
 
     For a batch the result concerns only `payment_id`.
     """
-    if payment_id is not None and nonces.judge_in_batch(db, transaction, failure, payment_id):
+    if payment_id is not None and batch_receipts.judge_in_batch(
+        db, transaction, failure, payment_id
+    ):
         return
     db.execute(
         "UPDATE sent_transactions SET judged = 1 WHERE signer = ? AND nonce = ?",
@@ -150,7 +169,7 @@ def skip_known(db: Connection) -> None:
         f"""UPDATE sent_transactions SET judged = 1 WHERE mined = 1 AND judged = 0
             AND tx_hash NOT IN (SELECT s.tx_hash FROM sent_transactions s WHERE {UNJUDGED})"""  # noqa: S608 - a constant
     )
-    nonces.skip_paid_in_batches(db)
+    batch_receipts.skip_paid_in_batches(db)
 
 
 def lift(db: Connection, payer: str, note: str, now: float) -> None:
@@ -218,7 +237,7 @@ class SqlPayers(Tables):
         """
         found = await self._rows(
             f"""SELECT 1 FROM sent_transactions s WHERE s.mined = 1 AND s.judged = 0
-                UNION ALL SELECT 1 FROM {nonces.UNJUDGED_IN_BATCHES} LIMIT 1"""  # noqa: S608 - constants
+                UNION ALL SELECT 1 FROM {batch_receipts.UNJUDGED_IN_BATCHES} LIMIT 1"""  # noqa: S608 - constants
         )
         if not found:
             return []
@@ -226,11 +245,11 @@ class SqlPayers(Tables):
         rows = await self._rows(
             f"""SELECT s.*, {PAYMENT_COLUMNS} FROM sent_transactions s
                 JOIN payments p ON p.id = s.payment_id
-                WHERE {UNJUDGED} AND NOT EXISTS {nonces.PAYMENTS_OF}"""  # noqa: S608 - constants
+                WHERE {UNJUDGED} AND NOT EXISTS {batch_receipts.PAYMENTS_OF}"""  # noqa: S608 - constants
         )
         alone = [(payment_of(row), signed_of(row)) for row in sorted(rows, key=_sent)]
         together: list[tuple[Payment, SignedTransaction]] = await self._long_read(
-            nonces.unjudged_in_batches
+            batch_receipts.unjudged_in_batches
         )
         return alone + together
 
@@ -240,7 +259,7 @@ class SqlPayers(Tables):
             f"""SELECT s.*,
                     (SELECT count(*) FROM sent_payments o WHERE o.tx_hash = s.tx_hash) AS payments
                 FROM sent_transactions s
-                WHERE {UNJUDGED} AND EXISTS {nonces.PAYMENTS_OF}"""  # noqa: S608 - constants
+                WHERE {UNJUDGED} AND EXISTS {batch_receipts.PAYMENTS_OF}"""  # noqa: S608 - constants
         )
         return [
             attrs.evolve(signed_of(row), payments=row["payments"])

@@ -4,6 +4,8 @@ In docs/payments.md, `reserve` is T1, `begin_settling` T2, `settle` T3 and `rele
 `accept_direct` in `direct_payments`. The database itself decides races between them.
 """
 
+from collections.abc import Sequence
+
 from gateway.contracts import NewTask, SignedTransaction, UnsignedTransaction
 from gateway.contracts.store import ReserveLimits
 from gateway.domain import (
@@ -17,9 +19,9 @@ from gateway.domain import (
 )
 from gateway.errors import IdempotencyConflict
 from gateway.store.nonces import note_mined, write_down
-from gateway.store.payers import check_limits, name_file_lock
-from gateway.store.rows import PAYMENT_ROW, SELECT_TASK, dump, dump_request, make_payment, task_of
-from gateway.store.sql import Connection, dialect_of, locked, placeholders
+from gateway.store.payers import check_limits, find_standing, name_file_lock
+from gateway.store.rows import SELECT_TASK, dump, dump_request, new_payment_of, task_of
+from gateway.store.sql import Connection, Cursor, dialect_of, finish, locked, placeholders
 
 # The slug of tasks for transfers that bought nothing. No endpoint can have it.
 UNUSED = "(unused transfer)"
@@ -30,25 +32,22 @@ def is_claimed(db: Connection, key: str) -> bool:
     return db.execute("SELECT 1 FROM claims WHERE key = ?", (key,)).fetchone() is not None
 
 
+def find_claims(db: Connection, keys: Sequence[str]) -> Cursor:
+    """Find those of some keys that are claimed."""
+    return db.execute(f"SELECT key FROM claims WHERE key IN ({placeholders(keys)})", keys)  # noqa: S608
+
+
 def claim(db: Connection, key: str, payment_id: int) -> None:
     """Claim a key. If it is taken, the primary key fails the whole write."""
     db.execute("INSERT INTO claims (key, payment_id) VALUES (?, ?)", (key, payment_id))
 
 
-def check_own(db: Connection, transfer: Transfer, payment_id: int) -> None:
-    """Raise `RuntimeError` if this payment did not claim the transfer's authorization."""
-    own = db.execute(
-        "SELECT 1 FROM claims WHERE key = ? AND payment_id = ?",
-        (transfer.authorization_key, payment_id),
-    ).fetchone()
-    if own is None:
-        raise RuntimeError(f"transfer {transfer.tx_hash} is not of payment {payment_id}")
-
-
-def find_idempotent(db: Connection, idempotency_hash: str) -> Task | None:
-    """Return the task that was accepted under an Idempotency-Key."""
-    row = db.execute(f"{SELECT_TASK} WHERE p.idempotency_hash = ?", (idempotency_hash,)).fetchone()
-    return task_of(row) if row else None
+def find_idempotent(db: Connection, *idempotency_hashes: str) -> Cursor:
+    """Find the tasks (rows of `SELECT_TASK`) that were accepted under an Idempotency-Key."""
+    return db.execute(
+        f"{SELECT_TASK} WHERE p.idempotency_hash IN ({placeholders(idempotency_hashes)})",
+        idempotency_hashes,
+    )
 
 
 def check_same_request(known: Task, request_hash: str, sent_hash: str | None) -> None:
@@ -109,17 +108,25 @@ def _name_maker(task: NewTask) -> tuple[str, str | None, str | None, str | None]
 
 
 def queue_task(db: Connection, payment_id: int, now: float) -> None:
-    """Queue the task of a payment that has settled."""
+    """Queue the held task of a payment, if that has settled."""
     due_at = dialect_of(db).not_in_future("?")
     db.execute(
-        f"UPDATE tasks SET status = ?, due_at = {due_at} WHERE payment_id = ?",  # noqa: S608
-        (TaskStatus.QUEUED, now, payment_id),
+        f"""UPDATE tasks SET status = ?, due_at = {due_at}
+            WHERE payment_id = ? AND status = ?
+            AND (SELECT state FROM payments WHERE id = tasks.payment_id) = ?""",  # noqa: S608
+        (TaskStatus.QUEUED, now, payment_id, TaskStatus.HELD, PaymentState.SETTLED),
     )
 
 
-def insert_payment(db: Connection, task: NewTask, **columns: object) -> Payment:
-    """Insert the payment of a new task, with these further columns."""
+def find_new_id(db: Connection) -> Cursor:
+    """Find the id for a new payment. Execute it with the statements whose results decide."""
+    return db.execute(dialect_of(db).new_payment_query)
+
+
+def insert_payment(db: Connection, task: NewTask, new_id: Cursor, **columns: object) -> Payment:
+    """Insert the payment of a new task, with `find_new_id`'s id and these further columns."""
     columns |= {
+        "id": new_id.fetchone()[0],
         "request_hash": task.request_hash,
         "sent_hash": task.sent_hash,
         "price_units": task.price_units,
@@ -128,11 +135,8 @@ def insert_payment(db: Connection, task: NewTask, **columns: object) -> Payment:
     }
     names = ", ".join(f'"{name}"' for name in columns)
     values = tuple(columns.values())
-    row = db.execute(
-        f"INSERT INTO payments ({names}) VALUES ({placeholders(values)}) RETURNING {PAYMENT_ROW}",  # noqa: S608 - names of columns
-        values,
-    ).fetchone()
-    return make_payment(row[:], task.endpoint.slug, task.id)
+    db.execute(f"INSERT INTO payments ({names}) VALUES ({placeholders(values)})", values)  # noqa: S608 - names of columns
+    return new_payment_of(columns, task.endpoint.slug, task.id)
 
 
 _OPEN = (PaymentState.RESERVED, PaymentState.SETTLING)
@@ -164,16 +168,23 @@ def reserve(
     much open, `ExecutionError` if files of held tasks reach their limit, and `PaymentRequired` if
     too many wallets were deployed.
     """
-    if is_claimed(db, key):
+    # All are sent before a result is read: that is one round trip.
+    claimed = find_claims(db, [key])
+    earlier = find_idempotent(db, idempotency_hash) if idempotency_hash is not None else None
+    standing = find_standing(db, task, authorization.sender, limits) if limits else None
+    new_id = find_new_id(db)
+    if claimed.fetchone() is not None:
         return None
-    if idempotency_hash is not None and (known := find_idempotent(db, idempotency_hash)):
+    if earlier is not None and (row := earlier.fetchone()):
+        known = task_of(row)
         check_same_request(known, task.request_hash, task.sent_hash)
         return known
-    if limits is not None:
-        check_limits(db, task, authorization.sender, limits)
+    if limits is not None and standing is not None:
+        check_limits(db, task, standing, limits)
     payment = insert_payment(
         db,
         task,
+        new_id,
         flow=Flow.X402,
         state=PaymentState.RESERVED,
         idempotency_hash=idempotency_hash,
@@ -209,10 +220,12 @@ def begin_settling(
     changed = db.execute(
         "UPDATE payments SET state = ?, updated_at = ? WHERE id = ? AND state IN (?, ?)",
         (PaymentState.SETTLING, now, payment_id, *_OPEN),
-    ).rowcount
-    if not changed:
+    )
+    written = None if transaction is None else write_down(db, payment_id, transaction)
+    if not changed.rowcount:
+        # Undoes the whole write.
         raise RuntimeError(f"payment {payment_id} is closed")
-    return None if transaction is None else write_down(db, payment_id, transaction)
+    return written
 
 
 def settle(db: Connection, payment_id: int, transfer: Transfer, now: float) -> bool:
@@ -221,9 +234,15 @@ def settle(db: Connection, payment_id: int, transfer: Transfer, now: float) -> b
     Returns False if the payment is already closed. Raises `RuntimeError` if this payment did not
     claim the transfer's authorization.
     """
+    found = db.execute(
+        """SELECT p.state, c.key FROM payments p
+           LEFT JOIN claims c ON c.payment_id = p.id AND c.key = ? WHERE p.id = ?""",
+        (transfer.authorization_key, payment_id),
+    )
     changed = db.execute(
         """UPDATE payments SET state = ?, paid_tx = ?, paid_log_index = ?, paid_units = ?,
-               paid_block = ?, updated_at = ? WHERE id = ? AND state IN (?, ?)""",
+               paid_block = ?, updated_at = ? WHERE id = ? AND state IN (?, ?)
+               AND EXISTS (SELECT 1 FROM claims WHERE key = ? AND payment_id = ?)""",
         (
             PaymentState.SETTLED,
             transfer.tx_hash,
@@ -233,14 +252,18 @@ def settle(db: Connection, payment_id: int, transfer: Transfer, now: float) -> b
             now,
             payment_id,
             *_OPEN,
+            transfer.authorization_key,
+            payment_id,
         ),
-    ).rowcount
-    if changed:
-        check_own(db, transfer, payment_id)
-        if transfer.mined is not None:
-            note_mined(db, transfer.mined)
-        queue_task(db, payment_id, now)
-    return bool(changed)
+    )
+    if transfer.mined is not None:
+        note_mined(db, transfer.mined)
+    queue_task(db, payment_id, now)
+    finish(db)
+    row = found.fetchone()
+    if not changed.rowcount and row is not None and row["key"] is None and row["state"] in _OPEN:
+        raise RuntimeError(f"transfer {transfer.tx_hash} is not of payment {payment_id}")
+    return bool(changed.rowcount)
 
 
 def release(db: Connection, payment_id: int, now: float) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from gateway.store.sql import Connection, Row
+from gateway.store.sql import Connection, Cursor, Row, placeholders
 
 # Of all buyers together; 100 bytes each.
 _MOST = 50_000
@@ -78,30 +78,18 @@ def reserve_amount(
     return None
 
 
-def is_of_another(
-    db: Connection, amount_units: int, idempotency_key: str | None, now: float
-) -> bool:
-    """Whether an amount is reserved for another Idempotency-Key."""
-    holder = _find_holder(db, amount_units, now)
-    return holder is not None and not _is_holder(holder, idempotency_key)
+def find_holders(db: Connection, amounts: Sequence[int], now: float) -> Cursor:
+    """Find those of some amounts that are reserved, each with its holder."""
+    return db.execute(
+        f"""SELECT units, key_hash FROM reserved_amounts
+            WHERE units IN ({placeholders(amounts)}) AND ends_at > ?""",  # noqa: S608
+        (*amounts, now),
+    )
 
 
-def is_of_key(db: Connection, amount_units: int, idempotency_key: str | None, now: float) -> bool:
-    """Whether an amount is reserved for this Idempotency-Key."""
-    holder = _find_holder(db, amount_units, now)
-    return holder is not None and _is_holder(holder, idempotency_key)
-
-
-def _is_holder(holder: str, idempotency_key: str | None) -> bool:
+def is_holder(holder: str | None, idempotency_key: str | None) -> bool:
+    """Whether an amount's holder has this Idempotency-Key."""
     return idempotency_key is not None and holder == holder_of(idempotency_key)
-
-
-def _find_holder(db: Connection, amount_units: int, now: float) -> str | None:
-    row = db.execute(
-        "SELECT key_hash FROM reserved_amounts WHERE units = ? AND ends_at > ?",
-        (amount_units, now),
-    ).fetchone()
-    return row[0] if row else None
 
 
 def _amount_of(row: Row) -> ReservedAmount:

@@ -1,7 +1,7 @@
 """Conversion between database rows and domain objects."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 import attrs
@@ -44,7 +44,6 @@ _PAYMENT_FIELDS = (
     *("search_from_block", "paid_tx", "paid_log_index", "paid_units", "method", "sent_hash"),
     "payer_proven",
 )
-PAYMENT_ROW = ", ".join(["id", *(f'"{name}"' for name in _PAYMENT_FIELDS)])
 _OWN_COLUMNS = ", ".join(["p.id AS payment_id", *(f"p.{name}" for name in _PAYMENT_FIELDS)])
 PAYMENT_COLUMNS = (
     f"{_OWN_COLUMNS}, (SELECT {SOLD} FROM tasks t WHERE payment_id = p.id) AS payment_slug, "  # noqa: S608 - constants only
@@ -80,8 +79,14 @@ def payment_of(row: Row) -> Payment:
     return make_payment(own, row["payment_slug"], row["payment_task"] or "")
 
 
+def new_payment_of(columns: Mapping[str, Any], slug: str, task_id: str) -> Payment:
+    """Return the payment that is inserted with these columns."""
+    own = [columns["id"], *[columns.get(name) for name in _PAYMENT_FIELDS]]
+    return make_payment(own, slug, task_id)
+
+
 def make_payment(columns: Sequence[Any], slug: str, task_id: str) -> Payment:
-    """Return the payment in a row of `PAYMENT_ROW`."""
+    """Return the payment in a row with its id and `_PAYMENT_FIELDS`."""
     (payment_id, flow, state, request_hash, price_units, payer, signed) = columns[:7]
     (search_from_block, paid_tx, paid_log_index, paid_units, method, sent_hash) = columns[7:13]
     return Payment(

@@ -3,6 +3,10 @@
 Functions of the store take a `Connection` and use SQL that both databases accept, with `?` or
 `:name` for parameters. All differences are in `Dialect`. `as_write`, `as_short_read` and
 `as_long_read` make methods of the store from such functions.
+
+A write on PostgreSQL waits for the server only when it reads a result. So a write executes all
+statements whose results it needs before it reads the first one (a round trip), and then changes
+rows without reading (another one, with COMMIT). See also `finish`.
 """
 
 import functools
@@ -97,6 +101,8 @@ class Dialect:
     is_shared: bool
     # Reads the database's size in bytes.
     size_query: str
+    # Reads the id for a new payment, which no other payment gets.
+    new_payment_query: str
 
     def json_text(self, column: str, name: str) -> str:
         """Return the expression for one value, as text, in a column with a JSON object."""
@@ -128,6 +134,8 @@ SQLITE = Dialect(
     clock="(julianday('now') - 2440587.5) * 86400.0",
     is_shared=False,
     size_query="SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
+    # As SQLite chooses it itself.
+    new_payment_query="SELECT coalesce(max(id), 0) + 1 FROM payments",
 )
 
 
@@ -165,6 +173,17 @@ def lock_names(function: Callable[..., Any], arguments: Sequence[Any]) -> Sequen
     return name_locks(*arguments) if name_locks is not None else []
 
 
+def finish(db: Connection) -> None:
+    """Let a write commit in the round trip of its next result. It changes nothing afterwards.
+
+    Only for a write that may run twice: if the connection breaks in this trip, it cannot be known
+    whether it was committed, so it runs again. SQLite has no round trips, and commits later.
+    """
+    commit: Callable[[], None] | None = getattr(db, "finish", None)
+    if commit is not None:
+        commit()
+
+
 def read_clock(db: Connection) -> float:
     """Return the database's time (Unix seconds)."""
     return float(db.execute(dialect_of(db).clock_query).fetchone()[0])
@@ -176,6 +195,32 @@ def lease_clock(db: Connection, now: float) -> float:
     With SQLite, both are the clock of the same machine.
     """
     return read_clock(db) if dialect_of(db).is_shared else now
+
+
+@attrs.frozen
+class LeaseClock:
+    """`lease_clock` as a part of a statement, which saves a round trip."""
+
+    # An expression, and the parameters in it.
+    sql: str
+    parameters: tuple[float, ...]
+    # Reads the clock as the last column; empty if it is the caller's.
+    column: str
+    _now: float
+
+    @classmethod
+    def of(cls, db: Connection, now: float) -> "LeaseClock":
+        """Return the clock of a database."""
+        dialect = dialect_of(db)
+        if not dialect.is_shared:
+            return cls("?", (now,), "", now)
+        # As a subquery, PostgreSQL reads it once and can use an index.
+        sql = f"(SELECT {dialect.clock})"
+        return cls(sql, (), f", {sql}", now)
+
+    def read(self, row: Row) -> float:
+        """Return the time in a row whose last column is `column`."""
+        return float(row[len(row) - 1]) if self.column else self._now
 
 
 def is_off(now: float, clock: float) -> bool:

@@ -7,7 +7,7 @@ from gateway.contracts.parts import EventType
 from gateway.contracts.store import AttemptOutcome
 from gateway.domain import Handle, PaymentState, StoredResult, TaskStatus
 from gateway.store.attempts import ATTEMPT_COLUMNS, end_dead, end_lease
-from gateway.store.events import add_event
+from gateway.store.events import add_leased_event
 from gateway.store.leases import (
     Which,
     count_unknown,
@@ -25,6 +25,7 @@ from gateway.store.sql import (
     as_long_read,
     as_write,
     dialect_of,
+    finish,
     lease_clock,
 )
 
@@ -35,22 +36,30 @@ _RESTARTED = "The gateway ended during it, and was restarted."
 
 def leave_alone(db: Connection, lease: Lease) -> bool:
     """Note that a lone attempt has gone on for long enough: others may run beside it."""
-    return _change_leased(db, lease, "lone_runs = 0")
+    return _note_leased(db, lease, "lone_runs = 0")
 
 
 def begin_submit(db: Connection, lease: Lease, now: float) -> bool:
     """Mark that a submit is about to be sent. An attempt that finds only this must not submit."""
-    return _change_leased(db, lease, "sent_at = ?", now)
+    return _note_leased(db, lease, "sent_at = ?", now)
 
 
 def save_handle(db: Connection, lease: Lease, handle: Handle) -> bool:
     """Store the handle of the submitted job; raises if it does not survive serialization."""
     load(dump(handle), Handle)
-    return _change_leased(db, lease, "handle = ?", dump(handle))
+    return _note_leased(db, lease, "handle = ?", dump(handle))
+
+
+def _note_leased(db: Connection, lease: Lease, change: str, *values: object) -> bool:
+    """Change a leased task, which stays leased; False if the lease was lost."""
+    sql = f"UPDATE tasks SET {change} WHERE id = ? AND lease_token = ?"  # noqa: S608 - constants
+    changed = db.execute(sql, (*values, lease.task_id, lease.token))
+    finish(db)
+    return bool(changed.rowcount)
 
 
 def _change_leased(db: Connection, lease: Lease, change: str, *values: object) -> bool:
-    """Change a leased task; False if the lease was lost."""
+    """Change a leased task, and end its lease; False if that was lost."""
     sql = f"UPDATE tasks SET {change} WHERE id = ? AND lease_token = ?"  # noqa: S608 - constants
     return bool(db.execute(sql, (*values, lease.task_id, lease.token)).rowcount)
 
@@ -72,21 +81,20 @@ def complete(
     short, parts = shorten(result)
     written = dump(short)
     load(written, StoredResult)
-    row = db.execute(
+    add_parts(db, lease, parts)
+    _note_end(db, lease, EventType.TASK_COMPLETED, now)
+    changed = db.execute(
         """UPDATE tasks SET status = ?, result = ?, progress = 1, completed_at = ?, expires_at = ?,
                cost_micros = ?, cost_source = ?, provider = ?, lease_token = NULL
-           WHERE id = ? AND lease_token = ? RETURNING callback_url""",
+           WHERE id = ? AND lease_token = ?""",
         (
             *(TaskStatus.COMPLETED, written, now, expires_at),
             *((cost.micros, cost.source) if cost is not None else (None, None)),
             *(provider, lease.task_id, lease.token),
         ),
-    ).fetchone()
-    if row is None:
-        return _has_result(db, lease.task_id, written)
-    add_parts(db, lease.task_id, parts)
-    _note_end(db, lease, row["callback_url"], EventType.TASK_COMPLETED, now)
-    return True
+    )
+    finish(db)
+    return bool(changed.rowcount) or _has_result(db, lease.task_id, written)
 
 
 def _has_result(db: Connection, task_id: str, written: str) -> bool:
@@ -108,16 +116,16 @@ def fail(
 
     The buyer sees `error`; `reason`, in the vendor's words, is for the operator.
     """
+    _note_end(db, lease, EventType.TASK_FAILED, now)
     row = db.execute(
         """UPDATE tasks SET status = ?, code = 'GENERATION_FAILED', error = ?, details = ?,
                completed_at = ?, reason = ?, provider = ?, lease_token = NULL
-           WHERE id = ? AND lease_token = ? RETURNING payment_id, callback_url""",
+           WHERE id = ? AND lease_token = ? RETURNING payment_id""",
         (TaskStatus.FAILED, error, details, now, reason, provider, lease.task_id, lease.token),
     ).fetchone()
     if row is None:
         return False
     owe_refund(db, row["payment_id"], details, now)
-    _note_end(db, lease, row["callback_url"], EventType.TASK_FAILED, now)
     return True
 
 
@@ -135,13 +143,18 @@ def owe_refund(db: Connection, payment_id: int, reason: str, now: float) -> None
     )
 
 
-def _note_end(
-    db: Connection, lease: Lease, callback_url: str | None, kind: EventType, now: float
-) -> None:
-    """Delete the request file, and add the event for its readers."""
+def _note_end(db: Connection, lease: Lease, kind: EventType, now: float) -> None:
+    """Delete the request file, and add the event for its readers, if the lease still holds.
+
+    Call it before the change that ends the lease.
+    """
     if lease.request.attachment is not None:
-        db.execute("DELETE FROM task_files WHERE task_id = ?", (lease.task_id,))
-    add_event(db, lease.task_id, kind, now, has_callback=callback_url is not None)
+        db.execute(
+            """DELETE FROM task_files WHERE task_id IN (
+                   SELECT id FROM tasks WHERE id = ? AND lease_token = ?)""",
+            (lease.task_id, lease.token),
+        )
+    add_leased_event(db, lease.task_id, lease.token, kind, now)
 
 
 def retry(
@@ -194,7 +207,7 @@ def extend(
 ) -> bool:
     """Extend a lease to `lease_s` from now, and update the task's progress."""
     change = "due_at = ?, progress = coalesce(?, progress), note = coalesce(?, note)"
-    return _change_leased(db, lease, change, lease_clock(db, now) + lease_s, progress, note)
+    return _note_leased(db, lease, change, lease_clock(db, now) + lease_s, progress, note)
 
 
 def recover(db: Connection, now: float, node: str | None = None) -> int:

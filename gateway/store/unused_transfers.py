@@ -11,7 +11,14 @@ from gateway.domain import Endpoint, Flow, GenerationRequest, PaymentState, Task
 from gateway.domain.eip3009 import transaction_key
 from gateway.errors import RefundRefused
 from gateway.store import method_payments
-from gateway.store.payments import UNUSED, claim, insert_payment, insert_task, is_claimed
+from gateway.store.payments import (
+    UNUSED,
+    claim,
+    find_new_id,
+    insert_payment,
+    insert_task,
+    is_claimed,
+)
 from gateway.store.sql import Connection
 from gateway.store.tasks import owe_refund
 
@@ -36,6 +43,7 @@ def owe_unused(db: Connection, transfer: Transfer, task_id: str, now: float) -> 
     payment = insert_payment(
         db,
         task,
+        find_new_id(db),
         flow=Flow.DIRECT,
         state=PaymentState.SETTLED,
         payer=transfer.sender,

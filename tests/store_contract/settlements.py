@@ -59,6 +59,39 @@ class SettlingContract:
         assert await store.next_nonce(SIGNER, 20) == 20
         assert await store.next_nonce(WALLET, 0) == 0
 
+    async def test_payments_signed_at_once_get_a_nonce_each(self, store: SqlStore) -> None:
+        tasks = [await reserved(store, number) for number in range(1, 9)]
+        begin = [
+            store.begin_settling(task.payment.id, unsigned_transaction(3), now=NOW)
+            for task in tasks
+        ]
+        signed = [one for one in await asyncio.gather(*begin) if one is not None]
+        assert sorted(one.nonce for one in signed) == list(range(3, 11))
+        for task, one in zip(tasks, signed, strict=True):
+            assert await store.unmined_of(task.payment.id, SIGNER) == one
+            assert (await known(store, task.id)).payment.state is PaymentState.SETTLING
+
+    async def test_the_error_of_one_payment_does_not_concern_those_signed_with_it(
+        self, store: SqlStore
+    ) -> None:
+        closed, other, late, last = [await reserved(store, number) for number in range(1, 5)]
+        await store.release(closed.payment.id, now=NOW)
+        begin = [
+            store.begin_settling(task.payment.id, unsigned_transaction(0, used), now=NOW)
+            for task, used in ((closed, 0), (other, 0), (late, 1), (last, 0), (last, 0))
+        ]
+        outcomes = await asyncio.gather(*begin, return_exceptions=True)
+        assert kinds(outcomes) == [
+            RuntimeError,
+            SignedTransaction,
+            RuntimeError,
+            SignedTransaction,
+            SignedTransaction,
+        ]
+        assert outcomes[3] == outcomes[4]
+        assert await store.waiting_of(SIGNER, 0) == 2
+        assert (await known(store, late.id)).payment.state is PaymentState.RESERVED
+
     async def test_a_taken_nonce_is_refused_and_nothing_is_written(self, store: SqlStore) -> None:
         await settling(store, 1)
         task = await reserved(store, 2)

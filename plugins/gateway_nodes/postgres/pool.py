@@ -25,22 +25,25 @@ from gateway.concurrency.awaiting import outlive
 from gateway.errors import DiskFull, StoreUnavailable
 from gateway.store import direct_payments, leases, method_payments, payments
 from gateway.store.meta import write_something
+from gateway.store.sql import Connection
+from gateway_nodes.postgres.batch import Batch
 from gateway_nodes.postgres.failover import read_server
 from gateway_nodes.postgres.locks import locks_of
 from gateway_nodes.postgres.session import Session, connect
+from gateway_nodes.postgres.transaction import READ_COMMITTED, REPEATABLE_READ, Transaction
 
 Value = TypeVar("Value")
 _log = structlog.get_logger()
 
-# A newer release added a column to a table that a prepared statement selects whole. A rollback or a
-# new connection drops such statements.
-_STALE_STATEMENT = errors.FeatureNotSupported
+# A newer release added a column to a table that a prepared statement selects whole, or the server
+# has discarded prepared statements. A new connection has none.
+_STALE_STATEMENT = (errors.FeatureNotSupported, errors.InvalidSqlStatementName)
 # A concurrent transaction won; this one is rolled back and retried.
 _LOST_RACE = (
     errors.SerializationFailure,
     errors.DeadlockDetected,
     errors.UniqueViolation,
-    _STALE_STATEMENT,
+    *_STALE_STATEMENT,
 )
 # The server is gone, restarts, or has become a standby.
 _UNANSWERED = (psycopg.OperationalError, psycopg.InterfaceError, errors.ReadOnlySqlTransaction)
@@ -62,7 +65,7 @@ class _Call:
     given: tuple[Any, ...]
     named: dict[str, Any]
 
-    def run(self, db: Session) -> Any:
+    def run(self, db: Connection) -> Any:
         """Call the function."""
         return self.function(db, *self.given, **self.named)
 
@@ -80,6 +83,7 @@ class Pool:
         server: str = "",
         on_other_server: Callable[[], None] = lambda: None,
         threads: Executor | None = None,
+        transaction: Callable[[Session, Batch], Transaction] = Transaction,
     ) -> None:
         """`server` identifies the server at the start (`read_server`).
 
@@ -91,7 +95,8 @@ class Pool:
         )
         self._threads = threads or ThreadPoolExecutor(size, "store")
         self._local = threading.local()
-        self._opened: set[psycopg.Connection[Any]] = set()
+        self._make_transaction = transaction
+        self._opened: set[Session] = set()
         self._running: set[asyncio.Future[Any]] = set()
         self._is_down = False
         # Connections of an earlier generation are replaced before their next use.
@@ -139,8 +144,8 @@ class Pool:
         if self._running:
             await asyncio.wait(self._running)
         await asyncio.to_thread(self._threads.shutdown)
-        for raw in self._opened:
-            raw.close()
+        for session in self._opened:
+            session.close()
 
     def _start(self, run: Callable[["_Call"], Any], call: "_Call") -> asyncio.Future[Any]:
         running = asyncio.get_running_loop().run_in_executor(self._threads, run, call)
@@ -156,14 +161,14 @@ class Pool:
 
     # -- on a thread
 
-    def _connection(self) -> psycopg.Connection[Any]:
-        """Return this thread's connection; reconnect if it was lost."""
-        raw: psycopg.Connection[Any] | None = getattr(self._local, "raw", None)
-        if raw is not None and self._local.generation != self._generation:
-            self._drop()
-        if raw is None or raw.closed:
-            if raw is not None:
-                self._opened.discard(raw)
+    def _connection(self) -> Session:
+        """Return this thread's session; reconnect if it was lost."""
+        session: Session | None = getattr(self._local, "session", None)
+        is_old = session is not None and self._local.generation != self._generation
+        if session is None or is_old or session.is_closed:
+            if session is not None:
+                session.close()
+                self._opened.discard(session)
             raw = self._open_one()
             # Never use a connection to an unknown server.
             try:
@@ -171,9 +176,11 @@ class Pool:
             except BaseException:
                 raw.close()
                 raise
-            self._local.raw, self._local.generation = raw, self._generation
-            self._opened.add(raw)
-        return raw
+            session = Session(raw)
+            self._local.session, self._local.batch = session, Batch(raw)
+            self._local.generation = self._generation
+            self._opened.add(session)
+        return session
 
     def _note_server(self, server: str) -> None:
         self._local.server = server
@@ -184,26 +191,25 @@ class Pool:
 
     def _drop(self) -> None:
         """Close this thread's connection, whose state is unknown."""
-        raw = getattr(self._local, "raw", None)
-        if raw is not None:
-            with contextlib.suppress(psycopg.Error):
-                raw.close()
+        session = getattr(self._local, "session", None)
+        if session is not None:
+            session.close()
 
     def _read(self, call: "_Call") -> Any:
-        return self._until_answered(lambda raw: call.run(Session(raw)))
+        return self._until_answered(call.run)
 
     def _read_one_state(self, call: "_Call") -> Any:
-        def read(raw: psycopg.Connection[Any]) -> Any:
-            raw.execute(b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        def read(session: Session) -> Any:
+            session.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             try:
-                return call.run(Session(raw))
+                return call.run(session)
             finally:
                 with contextlib.suppress(psycopg.Error):
-                    raw.execute(b"ROLLBACK")
+                    session.execute("ROLLBACK")
 
         return self._until_answered(read)
 
-    def _until_answered(self, attempt: Callable[[psycopg.Connection[Any]], Any]) -> Any:
+    def _until_answered(self, attempt: Callable[[Session], Any]) -> Any:
         """Retry an idempotent function until the server responds."""
         give_up_at = self._give_up_at()
         while True:
@@ -215,7 +221,7 @@ class Pool:
                 self._is_down = False
                 return value
 
-    def _on_fresh_statements(self, attempt: Callable[[psycopg.Connection[Any]], Any]) -> Any:
+    def _on_fresh_statements(self, attempt: Callable[[Session], Any]) -> Any:
         try:
             return attempt(self._connection())
         except _STALE_STATEMENT:
@@ -243,13 +249,13 @@ class Pool:
         races = 0
         while True:
             try:
-                with _locked(self._connection(), locks) as raw:
-                    self._refuse_sale(call.function)
-                    value = self._transact(raw, call)
-            except _LOST_RACE:
+                value = self._transact(call, locks)
+            except _LOST_RACE as error:
                 races += 1
                 if races == _MAX_RACES:
                     raise
+                if isinstance(error, _STALE_STATEMENT):
+                    self._drop()
                 time.sleep(random.random() * 0.002 * races)  # noqa: S311 - not a secret
             except errors.DiskFull as error:
                 self._note_full(error)
@@ -270,28 +276,25 @@ class Pool:
             _log.error("disk.full", error=str(error))
         self.is_full = True
 
-    def _transact(self, raw: psycopg.Connection[Any], call: "_Call") -> Any:
-        xid, server = _begin(raw, call.function), self._local.server
+    def _transact(self, call: "_Call", locks: Sequence[int]) -> Any:
+        session, server = self._connection(), self._local.server
+        self._refuse_sale(call.function)
+        transaction = self._make_transaction(session, self._local.batch)
+        value = None
         try:
-            value = call.run(Session(raw))
-        except BaseException:
-            # Report the first error, and drop a connection that cannot roll back.
-            try:
-                raw.execute(b"ROLLBACK")
-            except psycopg.Error:
-                raw.close()
-            raise
-        try:
-            raw.execute(b"COMMIT")
-        except _UNANSWERED as error:
-            if isinstance(error, _LOST_RACE):
+            transaction.begin(_level_of(call.function), locks)
+            value = call.run(transaction)
+            transaction.commit()
+        except BaseException as error:
+            was_open = transaction.roll_back()
+            if was_open or not (transaction.is_committing and isinstance(error, psycopg.Error)):
                 raise
             self._drop()
-            if not self._has_committed(xid, server):
+            if not self._has_committed(transaction.id, server):
                 raise
         return value
 
-    def _has_committed(self, xid: str, server: str) -> bool:
+    def _has_committed(self, xid: str | None, server: str) -> bool:
         """Return whether a transaction was committed whose COMMIT got no response.
 
         Raises `StoreUnavailable` if that is unknown. On another server, such as a promoted
@@ -300,10 +303,10 @@ class Pool:
         give_up_at = self._give_up_at()
         while True:
             try:
-                raw = self._connection()
+                session = self._connection()
                 if self._local.server != server:
                     raise StoreUnavailable
-                status = raw.execute(b"SELECT pg_xact_status(%s::xid8)", (xid,)).fetchone()
+                status = session.execute("SELECT pg_xact_status(?::xid8)", (xid,)).fetchone()
             except _UNANSWERED as error:
                 self._wait_or_raise(error, give_up_at)
                 continue
@@ -319,31 +322,5 @@ class Pool:
             time.sleep(0.05)
 
 
-def _begin(raw: psycopg.Connection[Any], function: Callable[..., Any]) -> str:
-    """Begin a transaction and return its id, in one round trip."""
-    level = b"READ COMMITTED" if function in _READ_COMMITTED else b"REPEATABLE READ"
-    cursor = raw.execute(b"BEGIN ISOLATION LEVEL " + level + b"; SELECT pg_current_xact_id()::text")
-    cursor.nextset()
-    row = cursor.fetchone()
-    if row is None:
-        raise psycopg.InterfaceError("the server gave a transaction no number")
-    return str(row[0])
-
-
-@contextlib.contextmanager
-def _locked(raw: psycopg.Connection[Any], locks: Sequence[int]) -> Any:
-    """Hold advisory locks across all nodes; a lost connection releases them."""
-    if not locks:
-        yield raw
-        return
-    try:
-        for lock in locks:
-            raw.execute(b"SELECT pg_advisory_lock(%s)", (lock,))
-        yield raw
-    finally:
-        # The write is committed, so an error here must not retry it. Closing the connection
-        # releases the locks, too.
-        try:
-            raw.execute(b"SELECT pg_advisory_unlock_all()")
-        except psycopg.Error:
-            raw.close()
+def _level_of(function: Callable[..., Any]) -> str:
+    return READ_COMMITTED if function in _READ_COMMITTED else REPEATABLE_READ

@@ -1,5 +1,6 @@
 """Adapts a psycopg connection to `gateway.store.sql.Connection`."""
 
+import contextlib
 import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -23,9 +24,10 @@ POSTGRESQL = Dialect(
     clock="CAST(extract(epoch FROM clock_timestamp()) AS DOUBLE PRECISION)",
     is_shared=True,
     size_query="SELECT pg_database_size(current_database())",
+    new_payment_query="SELECT nextval(pg_get_serial_sequence('payments', 'id'))",
 )
 # A string literal, a placeholder or a percent sign. Two colons are a cast.
-_MARK = re.compile(r"'(?:[^']|'')*'|(?<!:):([a-z_]\w*)|\?|%")
+MARK = re.compile(r"'(?:[^']|'')*'|(?<!:):([a-z_]\w*)|\?|%")
 
 # Detects a server that vanished within half a minute.
 KEEPALIVE: Mapping[str, Any] = {
@@ -85,10 +87,10 @@ def _translate(sql: str) -> str:
             return f"%({found.group(1)})s"
         return text.replace("%", "%%")
 
-    return _MARK.sub(replace, sql)
+    return MARK.sub(replace, sql)
 
 
-def _without_nul(parameters: Any) -> Any:
+def without_nul(parameters: Any) -> Any:
     """Replace NUL characters, such as in a client's path, which PostgreSQL cannot store.
 
     The replacement character is in none of our keys, and is readable in a vendor's message.
@@ -120,9 +122,23 @@ class Session:
         if not parameters:
             # Without parameters psycopg does not parse placeholders.
             return self._raw.execute(sql.encode(), prepare=prepare)
-        return self._raw.execute(
-            _translate(sql).encode(), _without_nul(parameters), prepare=prepare
-        )
+        return self._raw.execute(_translate(sql).encode(), without_nul(parameters), prepare=prepare)
+
+    def roll_back(self) -> None:
+        """Roll back. psycopg's `execute` would discard every prepared statement as well."""
+        self._raw.pgconn.exec_(b"ROLLBACK")
+        if self.is_in_transaction:
+            self.close()
+
+    def close(self) -> None:
+        """Close the connection."""
+        with contextlib.suppress(psycopg.Error):
+            self._raw.close()
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the connection was closed or lost."""
+        return self._raw.closed
 
     @property
     def is_in_transaction(self) -> bool:

@@ -10,10 +10,13 @@ from typing import Any, Self, TypeVar
 
 import psycopg
 
+from gateway.contracts import SignedTransaction, UnsignedTransaction
 from gateway.contracts.store import CheckRow
 from gateway.errors import SettingsError
 from gateway.settings import Settings
+from gateway.store import payments
 from gateway.store.plugin_functions import PluginOwner
+from gateway.store.signing_groups import begin_settling_each
 from gateway.store.sql import Connection, PluginWork
 from gateway.store.sql_store import SqlStore, SumReader
 from gateway_nodes.left_behind import refuse_other_database
@@ -23,6 +26,8 @@ from gateway_nodes.postgres.migrations import migrate, version_of
 from gateway_nodes.postgres.plugin_pool import PluginPool
 from gateway_nodes.postgres.pool import Pool
 from gateway_nodes.postgres.session import Session, connect, refuse_pooling
+from gateway_nodes.postgres.signing import SigningQueues
+from gateway_nodes.postgres.transaction import EagerTransaction
 from gateway_nodes.postgres.wake import PostgresWakes, listen_to
 
 Value = TypeVar("Value")
@@ -51,6 +56,7 @@ class PostgresStore(SqlStore):
         self._connections = connections
         super().__init__(node)
         self.nodes = SqlNodes(self._short_read, self._write, node, self.fitness, roles)
+        self._signing = SigningQueues(partial(self._write, begin_settling_each))
         self.wakes: PostgresWakes = PostgresWakes(
             partial(listen_to, address, f"{node} listens"), self._notify
         )
@@ -87,7 +93,10 @@ class PostgresStore(SqlStore):
         )
         self._pool = open_pool(self._node, self._connections)
         self._plugins = PluginPool(
-            lambda threads: open_pool(f"{self._node} plugins", 1, threads=threads),
+            # Each statement of a plugin is judged before the next one.
+            lambda threads: open_pool(
+                f"{self._node} plugins", 1, threads=threads, transaction=EagerTransaction
+            ),
             partial(self._pool.read, _end_session),
         )
         return self
@@ -113,6 +122,16 @@ class PostgresStore(SqlStore):
         await self._sums.close()
         await self._plugins.close()
         await self._pool.close()
+
+    async def begin_settling(
+        self,
+        payment_id: int,
+        transaction: SignedTransaction | UnsignedTransaction | None,
+        now: float,
+    ) -> SignedTransaction | None:
+        if isinstance(transaction, UnsignedTransaction):
+            return await self._signing.sign(payment_id, transaction, now)
+        return await self._write(payments.begin_settling, payment_id, transaction, now)
 
     async def _write(
         self, function: Callable[..., Value], *arguments: object, **named: object

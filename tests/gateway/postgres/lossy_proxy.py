@@ -4,9 +4,8 @@ import asyncio
 import contextlib
 import re
 
-_COMMIT = b"Q\x00\x00\x00\x0bCOMMIT\x00"
-# psycopg prepares a statement that it has sent five times, and then sends only its name.
-_PREPARES_COMMIT = re.compile(rb"P.{4}([^\x00]+)\x00COMMIT\x00", re.DOTALL)
+# A text with one or several statements.
+_COMMIT = rb"\bCOMMIT[;\x00]"
 
 
 class LossyProxy:
@@ -43,13 +42,11 @@ class LossyProxy:
             return
         down = asyncio.create_task(_pass_on(up_reader, writer))
         self._open.add(writer)
-        names = set()
         try:
             with contextlib.suppress(ConnectionError):
                 while data := await reader.read(65536):
-                    names.update(_PREPARES_COMMIT.findall(data))
                     port = writer.get_extra_info("peername")[1]
-                    if self.only_port in (None, port) and self._is_lost(data, names):
+                    if self.only_port in (None, port) and self._is_lost(data):
                         down.cancel()
                         if self.reaches_server:
                             up_writer.write(data)
@@ -64,11 +61,8 @@ class LossyProxy:
             writer.close()
             up_writer.close()
 
-    def _is_lost(self, data, names):
-        found = [self._loses]
-        if self._loses == _COMMIT:
-            found += [b"\x00" + name + b"\x00" for name in names]
-        if not self.losses or not any(one in data for one in found):
+    def _is_lost(self, data):
+        if not self.losses or not re.search(self._loses, data):
             return False
         self.losses -= 1
         return True

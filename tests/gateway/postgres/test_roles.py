@@ -63,7 +63,7 @@ async def test_a_node_knows_whether_any_works(database_url):
 async def test_a_node_of_the_release_before_does_everything(database_url):
     async with node(database_url, "a", "web") as web, node(database_url, "b") as old:
         await old.nodes.renew(lease_s=60, now=time.time())
-        await old._write(lambda db: db.execute("DELETE FROM roles").close())
+        await old._write(lambda db: db.execute("DELETE FROM roles").rowcount)
         await web.nodes.renew(lease_s=60, now=time.time())
         assert web.nodes.has_workers
         assert (await shown(web))["b"][0] == ("web", "worker", "signer")

@@ -6,14 +6,14 @@ The verdict must catch each of them. Otherwise it proves nothing.
 # Signing does not wait for other nodes that sign with the same key.
 _SIGNS_ALONE = """
 import time
-from gateway.store import nonces, payments
-_next_nonce = nonces.next_nonce
-def next_nonce(*arguments):
-    nonce = _next_nonce(*arguments)
+from gateway.store import nonces, signing_groups
+_first_unused = nonces.first_unused
+def first_unused(*arguments):
+    nonce = _first_unused(*arguments)
     time.sleep(0.05)  # so that two nodes meet, however few processors there are
     return nonce
-nonces.next_nonce = next_nonce
-del payments.begin_settling.name_locks
+nonces.first_unused = first_unused
+del signing_groups.begin_settling_each.name_locks
 """
 MUTANTS = {
     # Each start takes away all leases, also those of running nodes.

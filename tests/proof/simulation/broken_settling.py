@@ -106,10 +106,7 @@ def preconfirmed_counts() -> Mutant:
 def nonce_twice() -> Mutant:
     return Mutant(
         "a signer's nonce given out twice",
-        (
-            (nonces, "next_nonce", lambda db, address, chain_nonce: chain_nonce),
-            (nonces, "check_nonce_free", lambda db, transaction: None),
-        ),
+        ((nonces, "first_unused", lambda used, chain_nonce: chain_nonce),),
     )
 
 

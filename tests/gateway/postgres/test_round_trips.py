@@ -1,0 +1,162 @@
+"""How often a write waits for the server, and the statements that are sent together."""
+
+import pytest
+from psycopg import errors
+
+from gateway.errors import StoreUnavailable
+from gateway_nodes.postgres.batch import Batch
+from gateway_nodes.postgres.session import connect
+from gateway_nodes.postgres.signing import SigningQueues
+from gateway_nodes.postgres.store import PostgresStore
+from gateway_testing.facts import (
+    NOW,
+    RESULT,
+    leased,
+    paying,
+    reserved,
+    unsigned_transaction,
+)
+
+
+@pytest.fixture
+def raw(migrated_url):
+    with connect(migrated_url, "test") as raw:
+        yield raw
+
+
+@pytest.fixture
+def batch(raw):
+    return Batch(raw)
+
+
+@pytest.fixture
+def trips(monkeypatch):
+    """The texts that writes have sent, one for each round trip."""
+    found = []
+    send = Batch.send
+
+    def counted(self):
+        if self._texts:
+            found.append(b"; ".join(self._texts).decode())
+        send(self)
+
+    monkeypatch.setattr(Batch, "send", counted)
+    return found
+
+
+async def test_each_write_of_a_sale_takes_one_or_two_round_trips(migrated_url, trips):
+    async with PostgresStore(migrated_url) as store:
+        task = await reserved(store)
+        assert len(trips) == 2
+        trips.clear()
+        await store.begin_settling(task.payment.id, unsigned_transaction(), now=NOW)
+        assert len(trips) == 2
+        assert "pg_advisory_lock(" in trips[0]
+        assert "COMMIT; SELECT pg_advisory_unlock_all()" in trips[1]
+        trips.clear()
+        assert await store.settle(task.payment.id, paying(task), now=NOW)
+        assert len(trips) == 1
+
+
+async def test_each_write_of_a_task_takes_one_round_trip_but_its_lease(migrated_url, trips):
+    async with PostgresStore(migrated_url) as store:
+        lease = await leased(store)
+        trips.clear()
+        assert await store.queue.begin_submit(lease, now=NOW)
+        assert len(trips) == 1
+        assert await store.queue.complete(lease, RESULT, expires_at=NOW + 9, now=NOW)
+        assert len(trips) == 2
+
+
+def test_a_statement_is_sent_when_a_result_is_read(batch, trips):
+    one = batch.add("SELECT CAST(? AS BIGINT) + 1 AS a", (2**40,))
+    two = batch.add("SELECT :b || :a || :b AS b", {"a": "it's ?:a %", "b": "\\"})
+    three = batch.add("SELECT 1 WHERE 1 = 0")
+    assert trips == []
+    assert two.fetchone()["b"] == "\\it's ?:a %\\"
+    assert [row["a"] for row in one] == [2**40 + 1]
+    assert (three.fetchone(), three.rowcount) == (None, 0)
+    assert len(trips) == 1
+
+
+_VALUES = [
+    None,
+    0,
+    -1,
+    2**63 - 1,
+    1.5,
+    1e300,
+    "",
+    "\ud7ff'",
+    "a\\'b",
+    b"",
+    b"\x00\xff",
+    b"x" * 90_000,
+    "'); DELETE FROM meta; --",
+    "\\'; DELETE FROM meta; --",
+]
+
+
+@pytest.mark.parametrize("value", _VALUES)
+def test_a_value_arrives_as_it_was(batch, value):
+    kind = {int: "BIGINT", float: "DOUBLE PRECISION", bytes: "BYTEA"}.get(type(value), "TEXT")
+    found = batch.add(f"SELECT CAST(? AS {kind}) AS a", (value,)).fetchone()["a"]
+    assert (bytes(found) if isinstance(value, bytes) else found) == value
+
+
+def test_after_an_error_the_connection_prepares_its_statements_again(raw, batch):
+    batch.add("INSERT INTO meta (key, value) VALUES (?, ?)", ("a", "b"))
+    batch.add("INSERT INTO meta (key, value) VALUES (?, ?)", ("a", "b"))
+    behind = batch.add("SELECT value FROM meta WHERE key = ?", ("a",))
+    with pytest.raises(errors.UniqueViolation):
+        behind.fetchone()
+    batch.forget()
+    assert batch.add("SELECT value FROM meta WHERE key = ?", ("a",)).fetchone() is None
+
+
+async def test_a_refused_write_prepares_nothing_again(migrated_url, trips):
+    async with PostgresStore(migrated_url, connections=1) as store:
+        task = await reserved(store)
+        await store.release(task.payment.id, now=NOW)
+        # psycopg prepares reads itself by now, and discards all statements at its ROLLBACK.
+        for _ in range(9):
+            await store.find_claim("auth:unknown")
+        for _ in range(3):
+            trips.clear()
+            with pytest.raises(RuntimeError):
+                await store.begin_settling(task.payment.id, None, now=NOW)
+        assert trips != []
+        assert "PREPARE" not in " ".join(trips)
+
+
+async def test_a_write_survives_the_loss_of_its_prepared_statements(migrated_url):
+    async with PostgresStore(migrated_url, connections=1) as store:
+        await reserved(store, 1)
+        await store._short_read(lambda db: db.execute("DEALLOCATE ALL"))
+        assert await reserved(store, 2) is not None
+
+
+def test_a_connection_with_many_uncertain_statements_is_closed(raw, batch):
+    for number in range(201):
+        batch.add(f"SELECT CAST(? AS BIGINT) / 0 + {number}", (1,))
+        with pytest.raises(errors.DivisionByZero):
+            batch.send()
+        batch.forget()
+    assert raw.closed
+
+
+def test_a_connection_keeps_a_limited_number_of_prepared_statements(raw, batch):
+    for number in range(250):
+        assert batch.add(f"SELECT CAST(? AS BIGINT) + {number} AS a", (1,)).fetchone()["a"] > 0
+    (count,) = raw.execute("SELECT count(*) FROM pg_prepared_statements").fetchone()
+    assert count <= 210
+
+
+async def test_every_payment_of_a_failed_group_gets_the_error():
+    async def begin(_):
+        raise StoreUnavailable
+
+    queues = SigningQueues(begin)
+    for _ in range(2):
+        with pytest.raises(StoreUnavailable):
+            await queues.sign(1, unsigned_transaction(), NOW)
