@@ -13,31 +13,106 @@ from tests.patience import until
 HEAD = b'{"jsonrpc": "2.0", "id": 1, "result": "0x5"}'
 
 
-async def test_a_call_on_a_dead_connection_is_sent_again_on_a_new_one():
-    """The connection gives no sign, as after a resume: no answer and no reset."""
-    connections, is_over = [], asyncio.Event()
+PIECES = {
+    "no answer": b"",
+    "half a head": b"HTTP/1.1 200 OK\r\nContent-Le",
+    "half a body": b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{",
+}
 
-    async def behave(reader, writer):
-        connections.append(writer)
-        number = len(connections)
+
+class Endpoint:
+    """An RPC endpoint whose connections die without a sign until it recovers."""
+
+    def __init__(self, sent: bytes = b"") -> None:
+        self.sent = sent
+        self.asked = 0
+        self.is_dead = True
+        self.is_over = asyncio.Event()
+
+    async def behave(self, reader, writer):
         while True:
             await read_request(reader)
-            if number == 1:
-                await is_over.wait()
+            self.asked += 1
+            if self.is_dead:
+                writer.write(self.sent)
+                await writer.drain()
+                await self.is_over.wait()
                 return
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(HEAD), HEAD))
             await writer.drain()
 
-    async with scripted(behave) as url:
+
+async def ask(provider):
+    return (await provider.make_request("eth_chainId", []))["result"]
+
+
+@pytest.mark.parametrize("sent", PIECES.values(), ids=PIECES)
+async def test_calls_on_dead_connections_are_sent_again_on_new_ones(sent):
+    """The connections give no sign, as after a resume. One call waits for a free connection."""
+    endpoint = Endpoint(sent)
+    async with scripted(endpoint.behave) as url:
         provider = KeepAliveProvider(url)
-        asked = asyncio.create_task(provider.make_request("eth_chainId", []))
-        await until(lambda: connections)
+        calls = [asyncio.create_task(ask(provider)) for _ in range(101)]
+        await until(lambda: endpoint.asked == 100)
         await asyncio.sleep(0.05)
+        endpoint.is_dead = False
         await provider.renew()
-        assert (await asked)["result"] == "0x5"
-        assert len(connections) == 2
+        assert await asyncio.gather(*calls, return_exceptions=True) == ["0x5"] * 101
         await provider.disconnect()
-        is_over.set()
+        endpoint.is_over.set()
+
+
+async def test_a_call_that_waits_for_its_name_or_handshake_is_sent_again(monkeypatch):
+    loop, waiting = asyncio.get_running_loop(), []
+
+    async def hang(*arguments, **options):
+        waiting.append(arguments)
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            if sock := options.get("sock"):
+                sock.close()
+
+    endpoint = Endpoint()
+    endpoint.is_dead = False
+    async with scripted(endpoint.behave) as url:
+        provider = KeepAliveProvider(url.replace("127.0.0.1", "localhost"))
+        for number, name in enumerate(("getaddrinfo", "create_connection"), start=1):
+            await provider.renew()
+            with monkeypatch.context() as patched:
+                patched.setattr(loop, name, hang)
+                calls = [asyncio.create_task(ask(provider)) for _ in range(3)]
+                await until(lambda number=number: len(waiting) >= number)
+            await provider.renew()
+            assert await asyncio.gather(*calls, return_exceptions=True) == ["0x5"] * 3
+        await provider.disconnect()
+
+
+async def test_a_call_that_is_cancelled_meanwhile_is_not_sent_again():
+    endpoint = Endpoint()
+    async with scripted(endpoint.behave) as url:
+        provider = KeepAliveProvider(url)
+        call = asyncio.create_task(ask(provider))
+        await until(lambda: endpoint.asked)
+        call.cancel()
+        await provider.renew()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        assert endpoint.asked == 1
+        await provider.disconnect()
+        endpoint.is_over.set()
+
+
+async def test_a_call_at_the_end_of_the_connections_fails():
+    endpoint = Endpoint()
+    async with scripted(endpoint.behave) as url:
+        provider = KeepAliveProvider(url)
+        call = asyncio.create_task(ask(provider))
+        await until(lambda: endpoint.asked)
+        await provider.disconnect()
+        with pytest.raises(TimeoutError):
+            await call
+        endpoint.is_over.set()
 
 
 async def test_the_endpoints_clock_is_read_again(settings):
