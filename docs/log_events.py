@@ -198,6 +198,10 @@ EVENTS: dict[str, str] = {
     "restore.already_done": "GATEWAY_RESTORE names a copy that was already restored.",
     "retention.failed": "Expired outputs were not deleted; retried.",
     "retention.stuck": "One task's outputs cannot be deleted.",
+    "retention.waits": (
+        "Expired outputs are kept: the process has just resumed, or the clock is wrong or cannot "
+        "be compared with the chain."
+    ),
     "retention.swept": "Tasks whose expired outputs were deleted.",
     "rpc.no_block_receipts": (
         "The endpoint returned no receipts of a block; for ten minutes they are read one by one."

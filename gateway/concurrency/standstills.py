@@ -98,20 +98,19 @@ class Standstills:
         finally:
             self._recovering = None
 
-    @property
-    def is_over(self) -> bool:
-        """Whether this process has recovered from every standstill, also from one just now."""
+    def has_recovered(self) -> bool:
+        """Notice a standstill; return whether this process has recovered from every one."""
         self.notice()
         return self._recovering is None
 
     async def wait(self) -> int:
         """Return `count` once this process has recovered; raises `Resuming` if that takes long."""
-        if self.is_over:
+        if self.has_recovered():
             return self.count
         try:
             async with asyncio.timeout(self.wait_s):
                 # NTP may set the clock meanwhile, which counts as another one.
-                while not self.is_over and self._recovering is not None:
+                while not self.has_recovered() and self._recovering is not None:
                     await asyncio.wait((self._recovering,))
         except TimeoutError:
             raise Resuming from None

@@ -95,9 +95,14 @@ def _upkeep(gateway: Gateway) -> list[Part]:
     gas = GasRecords(store, gateway.chain)
 
     def may_delete() -> bool:
+        if not gateway.lifecycle.leads():
+            return False
         # A clock that is far ahead would make every output look expired.
-        is_clock_right = gateway.settlements.obstacles.is_clock_right
-        return gateway.lifecycle.leads() and gateway.standstills.is_over and is_clock_right
+        obstacles = gateway.settlements.obstacles
+        may = gateway.standstills.has_recovered() and obstacles.is_clock_right
+        if not may:
+            _log.info("retention.waits")
+        return may
 
     return [
         Part(name="give-back-space", work=store.give_back_space, every_s=timing.give_back_space_s),
@@ -145,8 +150,10 @@ def _payments(gateway: Gateway) -> Part:
             _log.warning("chain.silent", error=error.message, details=error.details)
 
     async def resume() -> None:
-        await gateway.chain.renew()
-        await settlements.obstacles.refresh_patiently()
+        try:
+            await gateway.chain.renew()
+        finally:
+            await settlements.obstacles.refresh_patiently()
 
     async def drain() -> None:
         """Let purchases in progress begin to settle, then let settlements end."""

@@ -3,10 +3,12 @@
 import asyncio
 
 import pytest
+import structlog
 
 from gateway.chain.client import Web3Chain
 from gateway.chain.transport import KeepAliveProvider
 from gateway.errors import ChainUnavailable
+from tests.conftest import buy
 from tests.gateway.vendors.test_outbound import read_request, scripted
 from tests.patience import until
 
@@ -137,3 +139,39 @@ async def test_the_check_after_a_resume_waits_while_the_clock_lags(gateway, chai
     clock.offset_s += 3600
     await checking
     assert (obstacles.is_clock_right, obstacles.selling) == (True, "everything")
+
+
+async def test_the_clock_counts_as_right_only_after_a_check_that_found_it_right(
+    gateway, clock, monkeypatch
+):
+    obstacles = gateway.services.settlements.obstacles
+    obstacles.stopped_chain.pause_s = 0.0
+    await obstacles.refresh()
+    found = [obstacles.is_clock_right]
+    obstacles.note_unreachable()
+    found.append(obstacles.is_clock_right)
+    await obstacles.refresh()
+    found.append(obstacles.is_clock_right)
+    # No newer block comes, so either the clock is wrong or the chain has stopped.
+    clock.offset_s += 400 * 86_400
+    node = gateway.services.chain
+    block = await node.newest_head()
+    monkeypatch.setattr(node, "newest_head", lambda: asyncio.sleep(0, block))
+    await obstacles.refresh()
+    found.append(obstacles.is_clock_right)
+    assert found == [True, False, True, False]
+
+
+async def test_outputs_are_kept_while_the_clock_cannot_be_compared(gateway, payer, clock):
+    sold = await (await buy(gateway, payer.header())).get_json()
+    assert (await gateway.wait(sold["taskId"]))["status"] == "completed"
+    lifecycle = gateway.services.lifecycle
+    (retention,) = [part for part in lifecycle.parts if part.name == "retention"]
+    gateway.services.settlements.obstacles.note_unreachable()
+    clock.offset_s += 400 * 86_400
+    with structlog.testing.capture_logs() as lines:
+        sweeping = asyncio.create_task(retention.run())
+        await until(lambda: any(line["event"] == "retention.waits" for line in lines))
+        sweeping.cancel()
+    assert "retention.swept" not in [line["event"] for line in lines]
+    assert await gateway.services.store.expired_outputs(now=clock(), limit=1)
