@@ -91,6 +91,10 @@ EVENTS: dict[str, str] = {
     ),
     "heartbeat.paused": "The gateway goes to sleep, and its monitor expects no heartbeat.",
     "heartbeat.failed": "GATEWAY_HEARTBEAT_URL did not answer as expected; retried.",
+    "process.not_recovered": (
+        "After a standstill the parts in `failed` could not renew what is old. Sales go on, and "
+        "are refused if the chain or the clock is an obstacle."
+    ),
     "process.recovered": "Connections, leases and the chain were checked; it sells again.",
     "process.stood_still": (
         "The process stood still for `gap` seconds, or its clock moved by `clock_moved`, or lags "

@@ -163,7 +163,10 @@ class WorkerPool:
     async def check_leases(self) -> None:
         """Extend the leases of all running attempts; those that another node has by now stop."""
         self.wake()
-        await asyncio.gather(*(attempt.prolong() for attempt in self._working.values()))
+        asked = [attempt.prolong() for attempt in self._working.values()]
+        outcomes = await asyncio.gather(*asked, return_exceptions=True)
+        if failures := [each for each in outcomes if isinstance(each, Exception)]:
+            raise ExceptionGroup("Leases were not extended.", failures)
 
     def _count_wanted(self) -> int:
         """Return how many tasks can be started now.
