@@ -38,6 +38,8 @@ def core_parts(gateway: Gateway) -> list[Part]:
             name="standstills",
             begin=standstills.begin,
             work=standstills.beat,
+            # First, because submits wait only for some seconds.
+            resume=renew_transports,
             every_s=BEAT_S,
             close=standstills.close,
         ),
@@ -60,7 +62,6 @@ def core_parts(gateway: Gateway) -> list[Part]:
         Part(
             name="probing",
             run=lambda: probe_forever(gateway.catalog),
-            resume=renew_transports,
             close=gateway.catalog.close,
         ),
         Part(name="limits", run=watch_limits, close=gateway.limits.close),

@@ -13,6 +13,7 @@ import structlog
 
 from gateway.catalog.catalog import Catalog
 from gateway.concurrency.awaiting import outlive
+from gateway.concurrency.standstills import Standstills, never
 from gateway.contracts import Clock, Lease, OutputStore
 from gateway.contracts.parts import Condition
 from gateway.outputs.downloads import Downloader
@@ -39,6 +40,7 @@ class WorkerPool:
     retention_s: float
     # Called with the task id when an attempt has ended.
     on_done: Callable[[str], None]
+    standstills: Standstills = attrs.field(factory=never)
     spans: Spans = attrs.field(factory=Spans)
     # Whether results may link to this machine: `GATEWAY_ALLOW_LOOPBACK_LINKS`.
     follows_loopback: bool = False
@@ -67,6 +69,7 @@ class WorkerPool:
             now=self.now,
             retention_s=self.retention_s,
             slots=Slots(self.workers, on_free=self.wake),
+            standstills=self.standstills,
             timing=self._timing,
             spans=self.spans,
             links=Downloader(
