@@ -9,7 +9,7 @@ from tests.gateway.methods.tickets import TicketPlugin, Tickets, pay
 
 
 class StoodStill:
-    """Stands still during a check, as often as `gaps` has hours."""
+    """A check during which hours pass: as many as the next number of `gaps`."""
 
     def __init__(self, gateway, check, gaps):
         self.gateway, self.check, self.gaps = gateway, check, gaps
