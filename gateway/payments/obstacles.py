@@ -163,11 +163,12 @@ class Obstacles:
         """Note whether the chain answers and makes blocks, and whether this clock fits them."""
         now = self._now()
         newest = await self._answered(self._chain.newest_head())
+        if not self.stopped_chain.fits(newest, now):
+            # Until it is judged below, which may fail.
+            self._is_clock_right = False
         problem = await self.stopped_chain.find_problem(newest, now)
         self._note(_STOPPED, problem, _NO_BLOCKS)
-        if problem is not None:
-            self._is_clock_right = False
-        else:
+        if problem is None:
             self._note_clock(now - newest.timestamp)
 
     async def _answered(self, asked: Awaitable[Block]) -> Block:

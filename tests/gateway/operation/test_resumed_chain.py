@@ -160,6 +160,22 @@ async def test_the_clock_counts_as_right_only_after_a_check_that_found_it_right(
     await obstacles.refresh()
     found.append(obstacles.is_clock_right)
     assert found == [True, False, True, False]
+    clock.offset_s = 0.0
+    await obstacles.refresh()
+    assert obstacles.is_clock_right
+    # The second read fails, which would show whether the chain has stopped.
+    clock.offset_s = 400 * 86_400
+    answers = [block]
+
+    async def find_newest():
+        if not answers:
+            raise ChainUnavailable("silent")
+        return answers.pop()
+
+    monkeypatch.setattr(node, "newest_head", find_newest)
+    with pytest.raises(ChainUnavailable):
+        await obstacles.refresh()
+    assert not obstacles.is_clock_right
 
 
 async def test_outputs_are_kept_while_the_clock_cannot_be_compared(gateway, payer, clock):
