@@ -10,7 +10,7 @@ from gateway.chain.transport import KeepAliveProvider
 from gateway.errors import ChainUnavailable
 from tests.conftest import buy
 from tests.gateway.vendors.test_outbound import read_request, scripted
-from tests.patience import until
+from tests.patience import PATIENCE_S, until
 
 HEAD = b'{"jsonrpc": "2.0", "id": 1, "result": "0x5"}'
 
@@ -48,6 +48,11 @@ async def ask(provider):
     return (await provider.make_request("eth_chainId", []))["result"]
 
 
+async def outcomes_of(calls):
+    async with asyncio.timeout(PATIENCE_S):
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+
 @pytest.mark.parametrize("sent", PIECES.values(), ids=PIECES)
 async def test_calls_on_dead_connections_are_sent_again_on_new_ones(sent):
     """The connections give no sign, as after a resume. One call waits for a free connection."""
@@ -59,7 +64,7 @@ async def test_calls_on_dead_connections_are_sent_again_on_new_ones(sent):
         await asyncio.sleep(0.05)
         endpoint.is_dead = False
         await provider.renew()
-        assert await asyncio.gather(*calls, return_exceptions=True) == ["0x5"] * 101
+        assert await outcomes_of(calls) == ["0x5"] * 101
         await provider.disconnect()
         endpoint.is_over.set()
 
@@ -86,7 +91,7 @@ async def test_a_call_that_waits_for_its_name_or_handshake_is_sent_again(monkeyp
                 calls = [asyncio.create_task(ask(provider)) for _ in range(3)]
                 await until(lambda number=number: len(waiting) >= number)
             await provider.renew()
-            assert await asyncio.gather(*calls, return_exceptions=True) == ["0x5"] * 3
+            assert await outcomes_of(calls) == ["0x5"] * 3
         await provider.disconnect()
 
 
