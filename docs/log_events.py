@@ -91,6 +91,10 @@ EVENTS: dict[str, str] = {
     ),
     "heartbeat.paused": "The gateway goes to sleep, and its monitor expects no heartbeat.",
     "heartbeat.failed": "GATEWAY_HEARTBEAT_URL did not answer as expected; retried.",
+    "process.not_recovered": (
+        "After a standstill the parts in `failed` could not renew what is old. Sales go on, and "
+        "are refused if the chain or the clock is an obstacle."
+    ),
     "process.recovered": "Connections, leases and the chain were checked; it sells again.",
     "process.stood_still": (
         "The process stood still for `gap` seconds, or its clock moved by `clock_moved`, or lags "
@@ -198,6 +202,10 @@ EVENTS: dict[str, str] = {
     "restore.already_done": "GATEWAY_RESTORE names a copy that was already restored.",
     "retention.failed": "Expired outputs were not deleted; retried.",
     "retention.stuck": "One task's outputs cannot be deleted.",
+    "retention.waits": (
+        "Expired outputs are kept: the process has just resumed, or the clock is wrong or cannot "
+        "be compared with the chain."
+    ),
     "retention.swept": "Tasks whose expired outputs were deleted.",
     "rpc.no_block_receipts": (
         "The endpoint returned no receipts of a block; for ten minutes they are read one by one."

@@ -226,12 +226,12 @@ def _make_gateway(parts: _Assembly, installation: _Installation) -> Gateway:
     output_store = open_outputs(settings, installation.file_secret, parts.catalog.media_types)
     notifications = TaskNotifications()
     announcer = Announcer(wakes=store.wakes, notifications=notifications)
-    workers = _make_workers(parts, output_store, announcer.ended)
+    fence, standstills = Fence(parts.context.now), Standstills()
+    workers = _make_workers(parts, output_store, announcer.ended, standstills)
     announcer.wake_workers = workers.wake
     context = attrs.evolve(parts.context, derive_secret=installation.derive_secret)
     readiness = Readiness(settings, parts.catalog, store)
     wallet = WalletCheck(settings, context.chain)
-    fence, standstills = Fence(context.now), Standstills()
     # First, because it may leave out a plugin, with all that it has registered.
     payments = _make_payments(
         parts, context, announcer, readiness, wallet, installation.born_at, fence, standstills
@@ -269,7 +269,10 @@ def _make_reloads(parts: _Assembly) -> Reloads:
 
 
 def _make_workers(
-    parts: _Assembly, output_store: OutputStore, on_done: Callable[[str], None]
+    parts: _Assembly,
+    output_store: OutputStore,
+    on_done: Callable[[str], None],
+    standstills: Standstills,
 ) -> WorkerPool:
     settings = parts.context.settings
     return WorkerPool(
@@ -281,6 +284,7 @@ def _make_workers(
         retention_s=settings.retention_days * 86400,
         follows_loopback=settings.allow_loopback_links,
         on_done=on_done,
+        standstills=standstills,
         spans=parts.spans,
     )
 

@@ -3,7 +3,7 @@
 A row is a parametrised case of one test. Of a table with more than four, a quarter is played, but
 at least four: those with the lowest hashes, so a new row moves no other, and the values of nested
 parameters are mixed. Tables of tests/unit are cheap, and those of payments matter most: these are
-played whole.
+played whole. So is the table of standstills, which names its own short form.
 """
 
 import hashlib
@@ -15,6 +15,7 @@ _LEAST = 4
 _SHARE = 4
 _WHOLE = (
     "tests/unit/",
+    "tests/proof/standstills/",
     *(
         f"tests/gateway/{folder}/"
         for folder in ("direct", "methods", "mpp", "payer_proof", "refunds", "settlement", "x402")

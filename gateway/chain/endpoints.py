@@ -195,8 +195,10 @@ class RpcEndpoints:
 
     async def renew(self) -> None:
         """Open new connections for later calls. Calls in progress are sent again on them."""
-        for endpoint in list(self._endpoints):
-            await endpoint.provider.renew()
+        async with self._connecting:
+            if not self._is_closed:
+                for endpoint in self._endpoints:
+                    await endpoint.provider.renew()
 
     def logs_limit(self) -> int | None:
         """Return the smallest known block limit of log queries; None without one."""

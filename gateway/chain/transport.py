@@ -30,6 +30,42 @@ _CONNECT_S = 30.0
 _KEEP_ALIVE_S = 4.0
 
 
+class _Session:
+    """An aiohttp session that ends its calls before it closes.
+
+    aiohttp would raise `CancelledError` in tasks that wait for a name or for a free connection,
+    though nothing has cancelled them, and leave calls on a dead connection waiting.
+    """
+
+    def __init__(self, client: aiohttp.ClientSession) -> None:
+        self._client = client
+        self._calls: set[asyncio.Timeout] = set()
+        self._is_unused = asyncio.Event()
+        self._is_unused.set()
+
+    async def post(self, url: str, data: bytes) -> tuple[aiohttp.ClientResponse, bytes]:
+        """Return the response and its body. Raises `TimeoutError` if `close` ended the call."""
+        async with asyncio.timeout(None) as call:
+            self._calls.add(call)
+            self._is_unused.clear()
+            try:
+                async with self._client.post(url, data=data) as answer:
+                    return answer, await answer.read()
+            finally:
+                self._calls.discard(call)
+                if not self._calls:
+                    self._is_unused.set()
+
+    async def close(self) -> None:
+        """End the calls, and close the connections."""
+        for call in self._calls:
+            call.reschedule(0.0)
+        try:
+            await self._is_unused.wait()
+        finally:
+            await self._client.close()
+
+
 class KeepAliveProvider(AsyncHTTPProvider):
     """One endpoint, one session."""
 
@@ -40,13 +76,14 @@ class KeepAliveProvider(AsyncHTTPProvider):
         self._dated: tuple[str, float] | None = None
         self._session = self._open_session()
 
-    def _open_session(self) -> aiohttp.ClientSession:
-        return aiohttp.ClientSession(
+    def _open_session(self) -> _Session:
+        client = aiohttp.ClientSession(
             # The caller limits each call; aiohttp's own timeout would add a timer to each.
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S),
             headers=self.get_request_headers(),
             connector=aiohttp.TCPConnector(limit=_CONNECTIONS, keepalive_timeout=_KEEP_ALIVE_S),
         )
+        return _Session(client)
 
     async def make_request(self, method: Any, params: Any) -> Any:
         """Send a JSON-RPC request, as web3 does but without its cache.
@@ -58,20 +95,29 @@ class KeepAliveProvider(AsyncHTTPProvider):
         # web3's encoder checks each value for its own types; our parameters are plain JSON.
         asked = {"jsonrpc": "2.0", "method": method, "params": params, "id": next(self._ids)}
         try:
-            return msgspec.json.decode(await self._post_twice(json.dumps(asked).encode()))
+            return msgspec.json.decode(await self._post_renewed(json.dumps(asked).encode()))
         except aiohttp.ClientConnectionError as error:
             raise EndpointRefused(type(error).__name__) from None
 
+    async def _post_renewed(self, data: bytes) -> bytes:
+        """Send a call again that `renew` has ended: all our calls are idempotent."""
+        while True:
+            session = self._session
+            try:
+                return await self._post_twice(data)
+            except TimeoutError:
+                if session is self._session:
+                    raise
+
     async def _post_twice(self, data: bytes) -> bytes:
-        """Retry once if a keep-alive connection was closed: all our calls are idempotent."""
+        """Retry once if a keep-alive connection was closed."""
         try:
             return await self._post(data)
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
             return await self._post(data)
 
     async def _post(self, data: bytes) -> bytes:
-        async with self._session.post(str(self.endpoint_uri), data=data) as answer:
-            body = await answer.read()
+        answer, body = await self._session.post(str(self.endpoint_uri), data)
         if date := answer.headers.get("Date"):
             self._dated = date, asyncio.get_running_loop().time()
         if answer.status < _CLIENT_ERROR:
@@ -90,10 +136,10 @@ class KeepAliveProvider(AsyncHTTPProvider):
         return sent + asyncio.get_running_loop().time() - at
 
     async def renew(self) -> None:
-        """Open a new session, and close the old one with its connections.
+        """Open a new session, and close the old one; its calls are sent again on the new one.
 
-        After a standstill the other side may have closed them without a sign, and the endpoint's
-        clock counts from before it.
+        After a standstill the other side may have closed the connections without a sign, and the
+        endpoint's clock counts from before it.
         """
         old, self._session, self._dated = self._session, self._open_session(), None
         await old.close()

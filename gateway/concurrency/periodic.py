@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 import attrs
 import structlog
 
+from gateway.concurrency.fence import is_plugins_own
 from gateway.errors import ChainUnavailable
 
 _log = structlog.get_logger()
@@ -47,7 +48,11 @@ class Periodic:
                 await self._task
 
     async def repeat(self) -> None:
-        """Repeat the work until this is cancelled."""
+        """Repeat the work until this is cancelled.
+
+        A `CancelledError` that no cancellation of this task has caused, as of a library that closes
+        its connections, is logged like any other error.
+        """
         if self.wait_first:
             await asyncio.sleep(self.every_s)
         while True:
@@ -56,6 +61,8 @@ class Periodic:
                     await self.work()
             except ChainUnavailable as error:
                 _log.warning("sweep.chain_silent", sweep=self.name, error=error.message)
-            except (Exception, SystemExit, KeyboardInterrupt):  # noqa: BLE001 - it repeats the work
+            except (Exception, SystemExit, KeyboardInterrupt, asyncio.CancelledError) as error:
+                if not is_plugins_own(error):
+                    raise
                 _log.exception("sweep.failed", sweep=self.name)
             await asyncio.sleep(self.every_s)

@@ -31,16 +31,14 @@ async def sweep_forever(
 ) -> None:
     """Sweep at once and every ten minutes; tidy after ten minutes and every six hours.
 
-    `pause_s`: seconds between two sweeps. While `is_mine` is False, another node sweeps.
+    `pause_s`: seconds between two sweeps. While `is_mine` is False, another node sweeps, or none;
+    each batch asks again, because the clock may jump in between.
     """
     for number in itertools.count():
-        if not is_mine():
-            await asyncio.sleep(pause_s)
-            continue
         try:
-            while await sweep(store, output_store, now()):
+            while is_mine() and await sweep(store, output_store, now()):
                 pass
-            if number % _TIDY_EVERY == 1:
+            if number % _TIDY_EVERY == 1 and is_mine():
                 await tidy(store, output_store, now())
         except Exception:  # noqa: BLE001 - the next sweep tries again
             _log.exception("retention.failed")

@@ -154,7 +154,7 @@ class DirectPayments(Acceptance):
             return Accepted(task=known)
         self._check_sells(quote)
         await self.check_wallet()
-        transfers = await self._find_transfers(tx_hash, proof)
+        transfers = await self.standstills.guard(partial(self._find_transfers, tx_hash, proof))
         most = max((transfer.amount_units for transfer in transfers), default=0)
         price_units = reached_price(quote, most)
         new = self._new_task(quote, request, price_units, fingerprint, sent.sent_hash)

@@ -287,7 +287,7 @@ class MethodPurchases(Acceptance):
             return known
         self._check_sells(purchase.quote)
         try:
-            await self._check_proof(purchase, purchase.quote)
+            await self.standstills.guard(lambda: self._check_proof(purchase, purchase.quote))
         except PaymentRequired:
             # An earlier request of a client that disconnected may be reserving right now. A commit
             # after this 402 would use the proof despite the 402.

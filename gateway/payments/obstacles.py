@@ -72,6 +72,7 @@ class Obstacles:
     # By kind: the messages for the operator and for buyers.
     _known: dict[str, tuple[str, str]] = attrs.field(factory=dict, init=False)
     _is_warned: bool = attrs.field(default=False, init=False)
+    _is_clock_right: bool = attrs.field(default=False, init=False)
     # When all of them are checked again, in loop time.
     _due_at: float = attrs.field(default=0.0, init=False)
 
@@ -142,6 +143,7 @@ class Obstacles:
 
         It may lag after a resume until NTP sets it. Raises `ChainUnavailable`.
         """
+        self._is_clock_right = False
         for _ in range(self.timing.clock_tries):
             await self.refresh()
             if self.is_clock_right:
@@ -150,13 +152,20 @@ class Obstacles:
 
     @property
     def is_clock_right(self) -> bool:
-        """Whether this machine's clock fitted the newest block at the last check."""
-        return _CLOCK not in self._known
+        """Whether this machine's clock fitted the newest block at the last check.
+
+        False while that is unknown: before the first check, and while the chain does not answer or
+        makes no blocks.
+        """
+        return self._is_clock_right
 
     async def _check_blocks(self) -> None:
         """Note whether the chain answers and makes blocks, and whether this clock fits them."""
         now = self._now()
         newest = await self._answered(self._chain.newest_head())
+        if not self.stopped_chain.fits(newest, now):
+            # Until it is judged below, which may fail.
+            self._is_clock_right = False
         problem = await self.stopped_chain.find_problem(newest, now)
         self._note(_STOPPED, problem, _NO_BLOCKS)
         if problem is None:
@@ -174,6 +183,7 @@ class Obstacles:
 
     def note_unreachable(self) -> None:
         """Note that the chain is unreachable. The next successful check clears it."""
+        self._is_clock_right = False
         self._note(_CHAIN, "No RPC endpoint gives a usable answer.", _CHAIN_DOWN)
 
     async def check(self) -> None:
@@ -198,7 +208,9 @@ class Obstacles:
         self._note(_SETTLER, None, "")
 
     def _note_clock(self, ahead_s: float) -> None:
-        self._note(_CLOCK, clock_problem(ahead_s), _DIRECT_WORKS)
+        problem = clock_problem(ahead_s)
+        self._is_clock_right = problem is None
+        self._note(_CLOCK, problem, _DIRECT_WORKS)
         is_off = abs(ahead_s) > WARNED_S
         if is_off and not self._is_warned:
             _log.warning("clock.off", seconds_ahead_of_newest_block=round(ahead_s))

@@ -6,7 +6,7 @@ settler and wallet → terms → the payer's turn → terms again → chain → 
 """
 
 import asyncio
-import time
+from functools import partial
 
 import attrs
 
@@ -43,8 +43,6 @@ from gateway.payments.settlement import Settlements
 # release searches by state.
 _OLDER_NODES_BLOCKS = 30_000
 _HEAD_TTL_S = 60.0
-# Any client can send authorizations that begin in the future; together they cause this much.
-_NEWEST_HEAD_TTL_S = 1.0
 
 
 @attrs.frozen(kw_only=True)
@@ -91,15 +89,13 @@ class X402Payments(Acceptance):
     exposure: Exposure
     search: EventSearch = attrs.field(factory=EventSearch)
     _recent_head: SharedAnswer[Block] = attrs.field(init=False)
-    _newest_head: SharedAnswer[Block] = attrs.field(init=False)
 
     @_recent_head.default
     def _make_recent_head(self) -> SharedAnswer[Block]:
-        return SharedAnswer(self.now, ttl_s=_HEAD_TTL_S)
-
-    @_newest_head.default
-    def _make_newest_head(self) -> SharedAnswer[Block]:
-        return SharedAnswer(time.monotonic, ttl_s=_NEWEST_HEAD_TTL_S)
+        # A standstill makes it too old, whatever the clock shows.
+        return SharedAnswer(
+            lambda: self.now() + self.standstills.count * _HEAD_TTL_S, ttl_s=_HEAD_TTL_S
+        )
 
     async def accept_x402(
         self,
@@ -288,8 +284,8 @@ class X402Payments(Acceptance):
         Concurrent requests with one claim get the same task.
         """
         signed = purchase.signed
-        await self._await_present(purchase)
-        purchase.check_terms(self.now())
+        await self.standstills.wait()
+        await self._check_terms_now(purchase)
         if not is_signed_by_key(signed, purchase.quote.network):
             # A forged signature must not get into the payer's queue.
             await purchase.verifier.check_chain(signed)
@@ -297,16 +293,13 @@ class X402Payments(Acceptance):
             # `reserve` finds claim and key as well. Without a wait, both were read a moment ago.
             reads_again = turn.had_to_wait
             while True:
-                standstills = await self._await_present(purchase)
                 if reads_again and (known := await self._find_known(purchase)):
                     return known
                 reads_again = True
-                purchase.check_terms(self.now())
-                search_from, limits = await self._check_settlement(purchase)
-                if await self.standstills.wait() != standstills:
-                    # The checks are from before it: the authorization may have expired.
-                    await self._check_can_settle(purchase.quote)
-                    continue
+                search_from, limits = await self.standstills.guard(
+                    partial(self._check_settlement, purchase),
+                    before_again=partial(self._check_can_settle, purchase.quote),
+                )
                 reserving = self._reserve_and_settle(purchase, search_from, limits)
                 try:
                     reserved = await self._run_to_end(reserving)
@@ -316,18 +309,12 @@ class X402Payments(Acceptance):
                     if reserved is not None:
                         return reserved
 
-    async def _await_present(self, purchase: _Purchase) -> int:
-        """Return the number of standstills so far, once the process has recovered from the last.
-
-        Just after a resume, this machine's clock may lag. Then new authorizations begin in the
-        future, as those of a payer whose clock is ahead do; the newest block shows which is wrong.
-        """
+    async def _check_terms_now(self, purchase: _Purchase) -> None:
+        """Raise `PaymentRequired` if the authorization does not match the quote, or not yet."""
         if purchase.signed.valid_after > self.now():
-            head = await self._newest_head.get(self.chain.head)
-            self.standstills.doubt(head.timestamp)
-            await self.standstills.wait()
+            await self.standstills.compare(self.chain.head)
             await self._check_can_settle(purchase.quote)
-        return await self.standstills.wait()
+        purchase.check_terms(self.now())
 
     async def _check_settlement(self, purchase: _Purchase) -> tuple[int, ReserveLimits]:
         """Return (first block that can contain the transfer, limits for `reserve`).
@@ -335,6 +322,7 @@ class X402Payments(Acceptance):
         Raises if this authorization cannot be settled, or has paid for something else.
         """
         quote, signed = purchase.quote, purchase.signed
+        await self._check_terms_now(purchase)
         # A restored database may have lost the tasks of earlier transfers.
         cutoff = await self.cutoff_block()
         is_unspent, head, limits, _ = await asyncio.gather(

@@ -38,6 +38,8 @@ def core_parts(gateway: Gateway) -> list[Part]:
             name="standstills",
             begin=standstills.begin,
             work=standstills.beat,
+            # First, because submits wait only for some seconds.
+            resume=renew_transports,
             every_s=BEAT_S,
             close=standstills.close,
         ),
@@ -60,7 +62,6 @@ def core_parts(gateway: Gateway) -> list[Part]:
         Part(
             name="probing",
             run=lambda: probe_forever(gateway.catalog),
-            resume=renew_transports,
             close=gateway.catalog.close,
         ),
         Part(name="limits", run=watch_limits, close=gateway.limits.close),
@@ -95,9 +96,14 @@ def _upkeep(gateway: Gateway) -> list[Part]:
     gas = GasRecords(store, gateway.chain)
 
     def may_delete() -> bool:
+        if not gateway.lifecycle.leads():
+            return False
         # A clock that is far ahead would make every output look expired.
-        is_clock_right = gateway.settlements.obstacles.is_clock_right
-        return gateway.lifecycle.leads() and gateway.standstills.is_over and is_clock_right
+        obstacles = gateway.settlements.obstacles
+        may = gateway.standstills.has_recovered() and obstacles.is_clock_right
+        if not may:
+            _log.info("retention.waits")
+        return may
 
     return [
         Part(name="give-back-space", work=store.give_back_space, every_s=timing.give_back_space_s),
@@ -145,8 +151,10 @@ def _payments(gateway: Gateway) -> Part:
             _log.warning("chain.silent", error=error.message, details=error.details)
 
     async def resume() -> None:
-        await gateway.chain.renew()
-        await settlements.obstacles.refresh_patiently()
+        try:
+            await gateway.chain.renew()
+        finally:
+            await settlements.obstacles.refresh_patiently()
 
     async def drain() -> None:
         """Let purchases in progress begin to settle, then let settlements end."""

@@ -128,11 +128,17 @@ class Lifecycle:
         """Make the server end the process. Sales go on until its socket is closed."""
         self.asleep.set()
 
-    async def resume(self) -> None:
-        """Let all parts renew what is old after a standstill. Sales wait meanwhile."""
+    async def resume(self) -> list[str]:
+        """Let all parts renew what is old after a standstill; return the parts that fail.
+
+        Sales wait meanwhile.
+        """
         await self.warmed.wait()
-        for part in list(self._started):
-            await self._take_step(part, "resume", self.timing.step_s)
+        return [
+            part.name
+            for part in list(self.parts)
+            if not await self._take_step(part, "resume", self.timing.step_s)
+        ]
 
     async def drain(self) -> None:
         """Stop sales and drain all parts. Concurrent callers share one drain.
@@ -170,14 +176,14 @@ class Lifecycle:
             await self._take_step(part, "warm", part.warm_s)
         self.warmed.set()
 
-    async def _take_step(self, part: Part, name: str, limit_s: float | None) -> None:
-        """Take a step of a part; an error is logged, so the other parts go on.
+    async def _take_step(self, part: Part, name: str, limit_s: float | None) -> bool:
+        """Take a step of a part; an error is logged, so the other parts go on. True: it succeeded.
 
         Only the core's own parts may take longer than `limit_s`, or have no limit.
         """
         step: Step | None = getattr(part, name)
         if step is None:
-            return
+            return True
         if part.plugin and limit_s is None:
             limit_s = self.timing.longest_step_s
         elif not part.plugin and name in ("begin", "close", "resume"):
@@ -188,8 +194,10 @@ class Lifecycle:
             )
         except ChainUnavailable as error:
             _log.warning("chain.silent", error=error.message, details=error.details)
+            return False
         except Fenced:
-            pass
+            return False
+        return True
 
     def _begin_work(self, part: Part) -> None:
         if part.run is not None:

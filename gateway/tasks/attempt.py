@@ -21,6 +21,7 @@ from gateway.errors import (
     NotAsOrdered,
     NotFound,
     ResultUnusable,
+    Resuming,
 )
 from gateway.sandbox.memory_reservation import notify_of_waits
 from gateway.tasks.delivery import Delivery, check_shape, has_links
@@ -276,6 +277,9 @@ class Attempt:
 
     async def _submit(self, registered: Registered, job: AttemptJob) -> Result | Handle:
         """Submit once, after a durable mark; store the handle before returning it."""
+        # On a connection from before a standstill, a request that is billed may get no answer.
+        with contextlib.suppress(Resuming):
+            await self.resources.standstills.wait()
         upstream = registered.upstream
         if not upstream.traits.idempotent_submit:
             await self._mark_submit(job)

@@ -13,6 +13,7 @@ import structlog
 
 from gateway.catalog.catalog import Catalog
 from gateway.concurrency.awaiting import outlive
+from gateway.concurrency.standstills import Standstills, never
 from gateway.contracts import Clock, Lease, OutputStore
 from gateway.contracts.parts import Condition
 from gateway.outputs.downloads import Downloader
@@ -39,6 +40,7 @@ class WorkerPool:
     retention_s: float
     # Called with the task id when an attempt has ended.
     on_done: Callable[[str], None]
+    standstills: Standstills = attrs.field(factory=never)
     spans: Spans = attrs.field(factory=Spans)
     # Whether results may link to this machine: `GATEWAY_ALLOW_LOOPBACK_LINKS`.
     follows_loopback: bool = False
@@ -67,6 +69,7 @@ class WorkerPool:
             now=self.now,
             retention_s=self.retention_s,
             slots=Slots(self.workers, on_free=self.wake),
+            standstills=self.standstills,
             timing=self._timing,
             spans=self.spans,
             links=Downloader(
@@ -163,7 +166,10 @@ class WorkerPool:
     async def check_leases(self) -> None:
         """Extend the leases of all running attempts; those that another node has by now stop."""
         self.wake()
-        await asyncio.gather(*(attempt.prolong() for attempt in self._working.values()))
+        asked = [attempt.prolong() for attempt in self._working.values()]
+        outcomes = await asyncio.gather(*asked, return_exceptions=True)
+        if failures := [each for each in outcomes if isinstance(each, Exception)]:
+            raise ExceptionGroup("Leases were not extended.", failures)
 
     def _count_wanted(self) -> int:
         """Return how many tasks can be started now.

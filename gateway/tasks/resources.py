@@ -10,6 +10,7 @@ import attrs
 import structlog
 
 from gateway.catalog.catalog import Catalog
+from gateway.concurrency.standstills import Standstills, never
 from gateway.contracts import Clock, OutputStore
 from gateway.outputs.downloads import Downloader
 from gateway.sandbox.kinds import ResultChecks
@@ -103,6 +104,8 @@ class Resources:
     # How long results are kept, in seconds.
     retention_s: float
     slots: Slots
+    # A submit waits until the process has recovered from them.
+    standstills: Standstills = attrs.field(factory=never)
     timing: TaskTiming = attrs.field(factory=TaskTiming)
     spans: Spans = attrs.field(factory=Spans)
     fetching: asyncio.Semaphore = attrs.field(factory=lambda: asyncio.Semaphore(_FETCHES))

@@ -161,6 +161,7 @@ class PostgresStore(SqlStore):
     async def renew_connections(self) -> None:
         self._pool.renew()
         self._plugins.renew()
+        await self.wakes.renew()
 
     @property
     def is_full(self) -> bool:

@@ -72,6 +72,13 @@ class PostgresWakes:
         self._handlers = handlers
         self._listener = asyncio.create_task(self._listen_forever(), name="wake-listen")
 
+    async def renew(self) -> None:
+        """Listen on a new connection, because the old one may be dead without a sign."""
+        if self._listener is not None and self._handlers is not None:
+            self._listener.cancel()
+            await asyncio.wait([self._listener])
+            self.start(self._handlers)
+
     async def close(self) -> None:
         """Send pending notifications, and stop listening."""
         if self._posting is not None:

@@ -15,7 +15,7 @@ from gateway_bucket.outputs import BucketOutputs
 from gateway_testing.facts import NOW, leased, settling
 from tests.conftest import PNG
 from tests.migrated_databases import put_database
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
 from tests.unit.outputs.conftest import PICTURE, listed
 
 DAY = 86_400
@@ -50,6 +50,24 @@ async def kept(store, output_store, number, *, expires_at=NOW + 10):
 
 
 # -- expired
+
+
+async def test_each_batch_asks_whether_it_may_delete(store, local, monkeypatch):
+    for number in (1, 2, 3):
+        await kept(store, local, number)
+    monkeypatch.setattr(retention, "_BATCH", 1)
+    answers = [True, True, False]
+
+    def is_mine():
+        return bool(answers) and answers.pop(0)
+
+    sweeping = asyncio.create_task(
+        retention.sweep_forever(store, local, lambda: NOW + 20, pause_s=0.01, is_mine=is_mine)
+    )
+    await until(lambda: not answers)
+    await asyncio.sleep(0.05)
+    sweeping.cancel()
+    assert len(await store.expired_outputs(now=NOW + 20, limit=9)) == 1
 
 
 async def test_a_sweep_deletes_what_is_past_its_time_and_marks_its_task(store, output_store):

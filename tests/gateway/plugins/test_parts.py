@@ -107,9 +107,13 @@ async def test_after_a_standstill_parts_resume_before_the_next_sale(
         standstills = gateway.services.standstills
         assert "resume" not in acme.steps
         standstills.monotonic = lambda: time.monotonic() + 3600
-        sold = await buy(gateway, payer.header())
+        with structlog.testing.capture_logs() as lines:
+            sold = await buy(gateway, payer.header())
         assert (sold.status_code, standstills.count) == (200, 1)
     assert "resume" in acme.steps
+    assert [line["failed"] for line in lines if line["event"] == "process.not_recovered"] == (
+        [["acme"]] if fails else []
+    )
 
 
 @pytest.mark.parametrize("fails", ["warm", "run", "work", "drain", "close", "checks", "conditions"])

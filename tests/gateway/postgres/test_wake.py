@@ -126,6 +126,22 @@ async def test_a_listener_that_was_cut_is_back_and_looks_once(pair, migrated_url
     await until(lambda: others.received == ["queued"])
 
 
+async def test_after_a_standstill_the_node_listens_on_a_new_connection(pair, migrated_url):
+    """The old one gives no sign, so only its replacement is seen by the server."""
+    (one, two), (_, others) = pair
+    find = """SELECT pid FROM pg_stat_activity
+              WHERE application_name = %s AND datname = current_database()"""
+    before = ask(migrated_url, find, "b listens")
+    with structlog.testing.capture_logs() as lines:
+        await two.renew_connections()
+        await until(lambda: others.gaps == 2)
+    assert lines == []
+    await until(lambda: len(ask(migrated_url, find, "b listens")) == 1)
+    assert ask(migrated_url, find, "b listens") != before
+    one.wakes.post_queued()
+    await until(lambda: others.received == ["queued"])
+
+
 async def test_what_others_send_to_the_channel_harms_nothing(pair, migrated_url):
     (one, two), (_, others) = pair
     for payload in ("", " ", "x", "x  ", "\t\n", "\u00e9 \u00e9"):

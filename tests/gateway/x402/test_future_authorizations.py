@@ -44,6 +44,7 @@ async def test_one_that_begins_now_buys_although_the_machines_clock_lags(
 
     async def recover():
         clock.offset_s = 3600.0
+        return ()
 
     standstills.recover = recover
     header = payer.header(valid_after=now - 60, valid_before=now + 300)

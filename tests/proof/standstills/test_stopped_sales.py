@@ -20,8 +20,7 @@ STEPS = {
     "simulation": (Step(method="eth_call"), "nothing", "task"),
     # The last check before T1. All answers are from before, and good.
     "checked": (Step(method="eth_getCode", has_effect=True), "nothing", "task"),
-    # After T1: it is simulated again before it is signed.
-    "reserved": (Step(method="eth_call", is_reserved=True), "nothing", "task"),
+    # Between T1 and T2 nothing is asked: the settlement relies on the check's simulation.
     # After T2: the transaction is stored.
     "unsent": (Step(method="eth_sendRawTransaction", is_reserved=True), "nothing", "task"),
     "sent": (
@@ -43,7 +42,6 @@ CASES = [
         {
             ("simulation", "stopped", HOUR_S),
             ("checked", "suspended", HOUR_S),
-            ("reserved", "suspended", HOUR_S),
             ("unsent", "stopped", HOUR_S),
             ("sent", "suspended", HOUR_S),
             ("mined", "lagging", MINUTES_S),

@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+import structlog
 
 from gateway.concurrency.standstills import BEAT_S, Standstills, never
 from gateway.errors import Resuming
@@ -14,15 +15,17 @@ class World:
     def __init__(self) -> None:
         self.wall_at, self.monotonic_at = 1_000_000.0, 50.0
         self.recoveries = 0
+        self.failed: list[str] = []
         self.may_recover = asyncio.Event()
 
     def pass_s(self, wall: float, monotonic: float) -> None:
         self.wall_at += wall
         self.monotonic_at += monotonic
 
-    async def recover(self) -> None:
+    async def recover(self) -> list[str]:
         self.recoveries += 1
         await self.may_recover.wait()
+        return self.failed
 
 
 @pytest.fixture
@@ -105,10 +108,10 @@ async def test_a_standstill_during_the_recovery_repeats_it(world, standstills):
 async def test_a_block_from_the_future_shows_that_the_clock_lags(world, standstills):
     for seen_at in (world.wall_at - 3600, world.wall_at, world.wall_at + 30):
         standstills.doubt(seen_at)
-    assert standstills.is_over
+    assert standstills.has_recovered()
     standstills.doubt(world.wall_at + 3600)
     standstills.doubt(world.wall_at + 3600)
-    assert (standstills.is_over, standstills.count) == (False, 1)
+    assert (standstills.has_recovered(), standstills.count) == (False, 1)
 
 
 async def test_a_recovery_that_fails_holds_no_sale_for_ever(world, standstills):
@@ -118,11 +121,49 @@ async def test_a_recovery_that_fails_holds_no_sale_for_ever(world, standstills):
     standstills.recover = fails
     world.pass_s(3600, 3600)
     standstills.notice()
-    recovering = standstills._recovering
-    with pytest.raises(RuntimeError):
-        await recovering
-    assert await standstills.wait() == 1
+    with structlog.testing.capture_logs() as lines:
+        assert await standstills.wait() == 1
+    assert [line["event"] for line in lines] == ["process.not_recovered"]
+    await standstills.close()
+
+
+@pytest.mark.parametrize(
+    ("failed", "event"), [([], "process.recovered"), (["payments"], "process.not_recovered")]
+)
+async def test_the_log_names_the_parts_that_have_not_recovered(world, standstills, failed, event):
+    world.failed = failed
+    world.may_recover.set()
+    world.pass_s(3600, 3600)
+    with structlog.testing.capture_logs() as lines:
+        await standstills.wait()
+    assert [(line["event"], line.get("failed", [])) for line in lines] == [
+        ("process.stood_still", []),
+        (event, failed),
+    ]
+
+
+async def test_a_check_is_repeated_if_the_process_stood_still_meanwhile(world, standstills):
+    world.may_recover.set()
+    gaps, steps = [3600, 3600, 0], []
+
+    async def check():
+        steps.append("check")
+        world.pass_s(gaps[0], gaps[0])
+        return gaps.pop(0)
+
+    async def again():
+        steps.append("again")
+
+    standstills.wait_s = 60
+    assert await standstills.guard(check, before_again=again) == 0
+    assert steps == ["check", "again", "check", "again", "check"]
+    gaps[:] = [3600] * 9
+    with pytest.raises(Resuming):
+        await standstills.guard(check)
+    assert len(gaps) == 6
 
 
 async def test_payments_without_a_gateway_notice_none():
-    assert await never().wait() == 0
+    nothing = never()
+    nothing.doubt(4e9)
+    assert await nothing.wait() == 0

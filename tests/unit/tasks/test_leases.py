@@ -1,15 +1,17 @@
 """Leases: a worker that lost one changes nothing, and a working one keeps it."""
 
+import asyncio
 import hashlib
 
 import pytest
 
 from gateway import Output, Pending, Result
+from gateway.concurrency.standstills import Standstills
 from gateway.domain import StoredResult
 from gateway.tasks.delivery import Delivery
 from gateway_testing.facts import ENDPOINT
 from tests.conftest import PNG
-from tests.patience import until
+from tests.patience import PATIENCE_S, until
 from tests.unit.tasks.engine_shop import (
     PAPER,
     PICTURE,
@@ -50,6 +52,40 @@ async def test_who_lost_the_lease_changes_neither_the_result_nor_its_files(shop)
     assert output.sha256 == hashlib.sha256(PNG).hexdigest()
     on_disk = (shop.folder / output.key).read_bytes()
     assert hashlib.sha256(on_disk).hexdigest() == output.sha256
+
+
+async def test_a_submit_waits_for_the_recovery_from_a_standstill(shop):
+    """Its connection could be dead, and the vendor bill a request that gets no answer."""
+    steps, monotonic_at = [], [0.0]
+    may_recover = asyncio.Event()
+
+    async def recover():
+        steps.append("recovery")
+        await may_recover.wait()
+        steps.append("recovered")
+        return ()
+
+    async def submit(request, job):
+        steps.append("submit")
+        return PICTURE
+
+    standstills = Standstills(
+        wall=lambda: 1e9 + monotonic_at[0],
+        monotonic=lambda: monotonic_at[0],
+        recover=recover,
+        wait_s=PATIENCE_S,
+    )
+    shop.pool.resources.standstills = standstills
+    shop.provider.script = [submit]
+    monotonic_at[0] = 3600.0
+    shop.pool.start()
+    task_id = await shop.accept()
+    await until(lambda: steps)
+    await asyncio.sleep(0.05)
+    assert steps == ["recovery"]
+    may_recover.set()
+    assert (await shop.ended(task_id)).status == "completed"
+    assert steps == ["recovery", "recovered", "submit"]
 
 
 async def test_the_files_of_a_refused_result_are_deleted(shop):

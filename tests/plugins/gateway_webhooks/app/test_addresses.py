@@ -1,9 +1,12 @@
 """Events go only to the internet over https, at exactly the address that was checked."""
 
+import asyncio
+
 import pytest
 
 from gateway.errors import SettingsError
 from gateway.outputs import links
+from gateway.outputs.downloads import renew_transports
 from gateway.settings import Settings
 from gateway_webhooks import Sender
 from gateway_webhooks.sender import NotTaken
@@ -57,6 +60,18 @@ async def test_a_name_that_leads_elsewhere_the_next_time_gains_nothing(site, sen
     assert await sender.post(f"https://{HOST}:{site.port}/", b"{}", _HEADERS) == 204
     assert checked == ["127.0.0.1"]
     assert sender.resolve.asked == [HOST]
+
+
+async def test_an_event_whose_name_is_resolved_after_a_standstill_is_sent(site, sender, near):
+    """New connections are wanted in the middle of the lookup, which runs in a thread."""
+    loop = asyncio.get_running_loop()
+
+    def resolve():
+        asyncio.run_coroutine_threadsafe(renew_transports(), loop).result()
+        return ["127.0.0.1"]
+
+    sender.resolve.table[HOST] = resolve
+    assert await sender.post(f"https://{HOST}:{site.port}/", b"{}", _HEADERS) == 204
 
 
 async def test_the_certificate_must_be_the_names(site, sender, near):
