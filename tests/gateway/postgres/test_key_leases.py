@@ -213,6 +213,12 @@ async def two_gateways(settings, provider, database_url, accounts, rpc=None):
         yield first, second
 
 
+def keep_shares(*gateways) -> None:
+    """Let no later heartbeat change the keys of these gateways."""
+    for gateway in gateways:
+        gateway.services.store.nodes._keeping.cancel()
+
+
 async def sell(gateway, payer) -> None:
     headers = {"X-PAYMENT": payer.header()}
     body = {"prompt": "a boat"}
@@ -238,7 +244,8 @@ async def test_each_gateway_signs_with_its_own_keys_and_counts_no_others(
 
     with FaultyRpc(chain) as rpc:
         nodes = two_gateways(settings, provider, migrated_url, accounts, rpc)
-        async with nodes as (_, second):
+        async with nodes as (first, second):
+            keep_shares(first, second)
             rpc.faults["eth_getTransactionCount"] = count
             await sell_six([second], chain)
             await until(lambda: chain.usdc_balance(WALLET) == 6 * 20_000)
@@ -259,6 +266,7 @@ async def test_two_nodes_that_believe_to_have_one_key_give_no_nonce_twice(
     next_nonce = nonces.next_nonce
     monkeypatch.setattr(nonces, "next_nonce", choose_slowly)
     async with two_gateways(settings, provider, migrated_url, accounts) as gateways:
+        keep_shares(*gateways)
         for gateway in gateways:
             # One of them stood still while its keys were given away.
             gateway.services.settlements.settler.share_keys([accounts[0].address.lower()], ())
@@ -276,7 +284,7 @@ async def test_what_a_dead_node_has_signed_is_sent_by_another(
         rpc.faults["eth_sendRawTransaction"] = forgetful
         nodes = two_gateways(settings, provider, migrated_url, accounts, rpc)
         async with nodes as (first, second):
-            second.services.store.nodes._keeping.cancel()
+            keep_shares(second)
             await sell(second, Payer(chain))
             await until(lambda: "eth_sendRawTransaction" in rpc.seen)
             await second.services.settlements._drivers.stop(grace_s=0)
