@@ -7,6 +7,7 @@ import time
 import attrs
 import pytest
 
+from gateway.errors import StoreUnavailable
 from gateway_nodes import records
 from tests.conftest import WALLET, running
 from tests.gateway.settlement.faulty_rpc import FaultyRpc
@@ -67,12 +68,54 @@ async def sweeps(rpc, count=10) -> None:
     await until(lambda: rpc.seen.count(SWEEP) >= end)
 
 
-async def test_a_young_payment_is_left_to_its_node(
-    settings, provider, payer, migrated_url, rpc, monkeypatch
-):
-    # No heartbeat is late, however busy the machine is.
+@pytest.fixture
+def no_late_heartbeat(monkeypatch):
+    """Let no heartbeat be late, however busy the machine is."""
     for name in ("_SILENT_S", "_GONE_S"):
         monkeypatch.setattr(records, name, ENDLESS_S)
+
+
+def fail_once(gateway, error) -> None:
+    """Let the gateway's next check of a payment on the chain raise an error."""
+    settlements = gateway.services.settlements
+
+    async def fail(*_, **options):
+        del settlements._check_chain
+        raise error
+
+    settlements._check_chain = fail
+
+
+async def until_closed(gateway) -> None:
+    async def is_closed():
+        return not await gateway.services.store.open_payments()
+
+    await until(is_closed)
+
+
+@pytest.mark.usefixtures("no_late_heartbeat")
+async def test_a_driver_that_fails_on_the_leader_is_replaced_by_the_next_sweep(
+    settings, provider, payer, migrated_url, rpc
+):
+    async with leader_and_seller(settings, provider, migrated_url, rpc) as (leader, _):
+        fail_once(leader, RuntimeError("a fault"))
+        await sell(leader, payer)
+        await until_closed(leader)
+
+
+@pytest.mark.usefixtures("no_late_heartbeat")
+async def test_a_driver_outlives_a_failure_of_the_database(
+    settings, provider, payer, migrated_url, rpc
+):
+    async with leader_and_seller(settings, provider, migrated_url, rpc) as (_, seller):
+        del seller.services.settlements.settler.submit
+        fail_once(seller, StoreUnavailable())
+        await sell(seller, payer)
+        await until_closed(seller)
+
+
+@pytest.mark.usefixtures("no_late_heartbeat")
+async def test_a_young_payment_is_left_to_its_node(settings, provider, payer, migrated_url, rpc):
     async with leader_and_seller(settings, provider, migrated_url, rpc) as (leader, seller):
         await sell(seller, payer)
         await sweeps(rpc)
