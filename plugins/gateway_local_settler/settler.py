@@ -119,6 +119,7 @@ class LocalSettler:
 
     async def check_ready(self) -> None:
         """Raise `ExecutionError` if every key is nearly out of ETH, or if gas is over the cap."""
+        await self._keys.read_money(KEY_GAS)
         await self._check_funds(KEY_GAS)
 
     async def prepare(self, authorization: Authorization) -> None:

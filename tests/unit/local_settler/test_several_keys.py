@@ -46,8 +46,10 @@ class Key:
     resends: str | None = None
     seen_money: None = None
     asked: list = attrs.field(factory=list)
+    balance_reads: int = 0
 
     async def can_pay(self, gas):
+        self.balance_reads += 1
         return self.is_rich
 
     async def count_waiting(self):
@@ -144,6 +146,34 @@ async def test_another_machines_key_signs_while_no_own_one_can(keys_of, state):
     keys = keys_of(Key("0xa", **state), Key("0xb", waiting=9), Key("0xc", waiting=8))
     keys.share(["0xa"])
     assert await keys.submit(PAYMENT, CALL) == "sent by 0xc"
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "chosen"),
+    [(15, 0, "0xa"), (16, 8, "0xb"), (16, 9, "0xa"), (63, 32, "0xa"), (64, 63, "0xb")],
+)
+async def test_a_clearly_less_busy_key_of_another_machine_signs_from_16_on(
+    keys_of, own, other, chosen
+):
+    keys = keys_of(Key("0xa", waiting=own), Key("0xb", waiting=other))
+    keys.share(["0xa"])
+    assert await keys.submit(PAYMENT, CALL) == f"sent by {chosen}"
+
+
+async def test_a_purchase_reads_the_balances_of_its_own_keys_first(keys_of):
+    first, second = Key("0xa"), Key("0xb")
+    keys = keys_of(first, second)
+    keys.share(["0xa"])
+    assert await keys.can_pay(CALL.gas)
+    assert (first.balance_reads, second.balance_reads) == (1, 0)
+    first.is_rich = False
+    assert await keys.can_pay(CALL.gas)
+    assert second.balance_reads == 1
+    second.is_rich = False
+    assert not await keys.can_pay(CALL.gas)
+    # The overview shows them all.
+    await keys.read_money(CALL.gas)
+    assert (first.balance_reads, second.balance_reads) == (4, 3)
 
 
 async def test_the_least_busy_key_signs_if_every_key_is_full(keys_of):
