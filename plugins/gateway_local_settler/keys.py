@@ -114,11 +114,12 @@ class SettlementKeys:
         finally:
             self._submitting[address] -= 1
 
-    def share(self, own: Collection[str]) -> None:
-        """Sign new transactions with these keys. None are all: other machines share them."""
-        mine = set(own).intersection(self.addresses) or set(self.addresses)
+    def share(self, own: Collection[str], common: Collection[str]) -> None:
+        """Sign new transactions with `own` keys; without any with `common` ones, else with all."""
+        shared = set(common).intersection(self.addresses) or set(self.addresses)
+        mine = shared.intersection(own) or shared
         self._own.signers = [one for one in self._signers if one.address in mine]
-        self._others.signers = [one for one in self._signers if one.address not in mine]
+        self._others.signers = [one for one in self._signers if one.address in shared - mine]
 
     async def _choose(self, gas: int) -> Signer:
         """Return the key that sends the next call."""

@@ -105,12 +105,15 @@ class LocalSettler:
         """The keys for which payments have had to wait for minutes."""
         return self._waits.find_busy()
 
-    def share_keys(self, own: Collection[str], busy: Collection[str]) -> None:
-        """Sign with `own` keys only; `busy` are the busy keys of all machines.
+    def share_keys(
+        self, own: Collection[str], common: Collection[str], busy: Collection[str]
+    ) -> None:
+        """Sign with `own` keys; `busy` are the busy keys of all machines.
 
-        Without own keys, or while none of them can sign, any key signs.
+        Without own keys, or while those are busy, any of the `common` keys signs, which all
+        machines have. Without common keys, any key.
         """
-        self._keys.share(own)
+        self._keys.share(own, common)
         self._waits.busy_anywhere = busy
 
     async def find_conditions(self) -> list[Condition]:
