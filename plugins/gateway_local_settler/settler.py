@@ -68,7 +68,7 @@ class LocalSettler:
             )
         self._context = context
         self._payers = Payers(context)
-        self._waits = KeyWaits(context.now)
+        self._waits = KeyWaits(context.now, has_locks=bool(context.settings.database_url))
         # Of checks that have begun, and of those that passed.
         self._begun, self._passed = RecentChecks(context.now), RecentChecks(context.now)
         addresses = [address_of(secret) for secret in secrets]
@@ -79,6 +79,7 @@ class LocalSettler:
                     context,
                     self._write_down,
                     most_nonces=self._most_nonces,
+                    measured=self._waits.measured,
                     siblings=[each for each in addresses if each != address_of(secret)],
                 )
                 for secret in secrets
@@ -218,8 +219,7 @@ class LocalSettler:
         self, payment: Payment, unsigned: UnsignedTransaction
     ) -> SignedTransaction | None:
         now = self._context.now()
-        with self._waits.measured(unsigned.signer):
-            return await self._context.journal.begin_settling(payment.id, unsigned, now=now)
+        return await self._context.journal.begin_settling(payment.id, unsigned, now=now)
 
     async def _build_call(self, payment: Payment) -> Call:
         if payment.authorization is None:
