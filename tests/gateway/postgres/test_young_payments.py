@@ -9,6 +9,7 @@ import pytest
 
 from gateway.errors import StoreUnavailable
 from gateway_nodes import records
+from gateway_nodes.postgres.store import PostgresStore
 from tests.conftest import WALLET, running
 from tests.gateway.settlement.faulty_rpc import FaultyRpc
 from tests.patience import skip_time, until
@@ -169,3 +170,65 @@ async def test_a_new_leader_settles_the_payments_of_the_former(
         await leader.services.store.nodes.stop()
         await other.services.store.nodes._renew_once(time.time)
         await until(lambda: chain.usdc_balance(WALLET) == PRICE)
+
+
+@pytest.mark.usefixtures("no_late_heartbeat")
+async def test_a_node_that_leads_again_settles_what_was_opened_meanwhile(
+    settings, provider, payer, migrated_url, rpc, chain
+):
+    nodes = leader_and_seller(settings, provider, migrated_url, rpc, patience_s=1000)
+    async with nodes as (leader, seller):
+        sweep = leader.services.settlements._periodic
+        await sweep.stop()
+        skip_time(1500)
+        await sell(seller, payer)
+        sweep.start(every_s=0.05)
+        await until(lambda: chain.usdc_balance(WALLET) == PRICE)
+
+
+# -- what a node knows of the others
+
+
+@contextlib.asynccontextmanager
+async def calm_nodes(database_url):
+    """Yield a node that knows two others for long, one of those, and a way to send a heartbeat.
+
+    A heartbeat returns the loop's times before and after.
+    """
+    async with contextlib.AsyncExitStack() as stack:
+        one, other, third = [
+            await stack.enter_async_context(PostgresStore(database_url, node=name))
+            for name in "abc"
+        ]
+
+        async def beat(store=one):
+            before = asyncio.get_running_loop().time()
+            await store.nodes.renew(lease_s=60, now=time.time())
+            return before, asyncio.get_running_loop().time()
+
+        for store in (one, other, third, one):
+            await beat(store)
+        skip_time(60)
+        _, now = await beat()
+        assert not one.nodes.may_have_lost(now)
+        yield one, other, beat
+
+
+@pytest.mark.usefixtures("no_late_heartbeat")
+async def test_a_record_seen_soon_after_a_node_stops_may_be_its_own(migrated_url):
+    async with calm_nodes(migrated_url) as (one, other, beat):
+        await other.nodes.unregister()
+        before, after = await beat()
+        assert one.nodes.may_have_lost(before + 9)
+        assert not one.nodes.may_have_lost(after + 11)
+
+
+@pytest.mark.usefixtures("no_late_heartbeat")
+async def test_a_node_that_restarts_between_two_heartbeats_may_have_lost_records(migrated_url):
+    async with calm_nodes(migrated_url) as (one, other, beat):
+        await other.nodes.unregister()
+        async with PostgresStore(migrated_url, node="b") as later:
+            await later.nodes.register(now=time.time())
+            await beat(later)
+            _, after = await beat()
+            assert one.nodes.may_have_lost(after)
