@@ -59,7 +59,7 @@ WriteDown = Callable[[Payment, UnsignedTransaction], Awaitable[SignedTransaction
 Returns the transaction to send for the payment.
 """
 
-Measured = Callable[[str], contextlib.AbstractContextManager[None]]
+Measured = Callable[[str], contextlib.AbstractContextManager[object]]
 """Measures a write that signs with this key, and its errors."""
 
 

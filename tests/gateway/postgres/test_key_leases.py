@@ -57,10 +57,10 @@ async def beat(*stores, times=1):
 
 async def die(store, *, seconds=21) -> None:
     """Let a node's last heartbeat be long ago."""
+    name = store.nodes.name
     changes = (
-        f"UPDATE nodes SET seen_at = seen_at - {seconds} WHERE name = '{store.nodes.name}'",
-        f"UPDATE roles SET until = until - {seconds} WHERE holder = '{store.nodes.name}' "
-        f"OR name = 'key_list:{store.nodes.name}'",
+        f"UPDATE nodes SET seen_at = seen_at - {seconds} WHERE name = '{name}'",
+        f"UPDATE roles SET until = until - {seconds} WHERE '{name}' IN (holder, substr(name, 10))",
     )
     for change in changes:
         await store._write(lambda db, change=change: db.execute(change).rowcount)

@@ -109,7 +109,7 @@ def test_sources_stubs_and_tests_go_and_everything_else_stays(tmp_path):
 
 @needs_strip
 def test_a_library_loses_its_debug_tables_and_not_its_other_names(tmp_path):
-    """The other name stands for a cache from which the packages were linked."""
+    """The other name is as in a cache from which the packages were linked."""
     library = tmp_path / "site" / "loop.so"
     library.parent.mkdir()
     shutil.copy(uvloop.loop.__file__, library)

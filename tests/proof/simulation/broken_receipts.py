@@ -10,7 +10,7 @@ from tests.proof.simulation.mutant import ONE_USE, Mutant
 
 
 class _AnyOf(Mapping[str, Any]):
-    """The receipts of a block, of which the first stands for every transaction."""
+    """The receipts of a block, the first of them for every transaction."""
 
     def __init__(self, raws: Mapping[str, Any]) -> None:
         self._raws = raws
