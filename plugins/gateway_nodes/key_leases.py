@@ -85,7 +85,8 @@ def share(
     _give_up(db, name, [key for key in mine if key not in kept])
     free = [key for key in common if _LEASE + key not in held][: count - len(kept)]
     until = clock + _LEASE_S
-    taken = [key for key in free if take_role(db, _LEASE + key, name, until, clock)]
+    # In one order on every node, so that two of them never wait for each other.
+    taken = [key for key in sorted(free) if take_role(db, _LEASE + key, name, until, clock)]
     waits = [key for key in keys if _BUSY + key in held]
     return KeyShare(own=(*kept, *taken), common=tuple(common), busy=tuple(waits))
 
