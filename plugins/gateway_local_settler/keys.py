@@ -19,6 +19,8 @@ from gateway.contracts import GasOfKey
 _USUAL_WAITING = 16
 # A count costs a read and a call per key, and every purchase needs one.
 _WAITING_TTL_S = 0.25
+# All balances are for the operator. The check of obstacles asks every minute, so it asks first.
+_MONEY_READ_S = 55.0
 NO_COUNTS: Mapping[str, int] = MappingProxyType({})
 _log = structlog.get_logger()
 
@@ -50,6 +52,7 @@ class SettlementKeys:
         self._uncounted: Counter[str] = Counter()
         # Addresses of the keys that could not pay at the last check.
         self._poor: set[str] = set()
+        self._money_read: SharedAnswer[None] = SharedAnswer(now, ttl_s=_MONEY_READ_S)
 
     async def simulate(self, call: Call) -> None:
         """Simulate the call as its transaction; raises `CallReverted`, `ChainUnavailable`."""
@@ -165,8 +168,12 @@ class SettlementKeys:
         return False
 
     async def read_money(self, gas: int) -> None:
-        """Read every balance, at most every 15 seconds of those that can pay."""
-        await asyncio.gather(*(self._can_pay(signer, gas) for signer in self._signers))
+        """Read every balance, about once a minute: purchases need this machine's only."""
+
+        async def read() -> None:
+            await asyncio.gather(*(self._can_pay(signer, gas) for signer in self._signers))
+
+        await self._money_read.get(read)
 
     async def _can_pay(self, signer: Signer, gas: int) -> bool:
         """Return whether this key can pay. A change is logged once."""
@@ -191,6 +198,7 @@ class SettlementKeys:
 
     async def close(self) -> None:
         """Stop the counts in progress."""
+        await self._money_read.close()
         await self._own.waiting.close()
         await self._others.waiting.close()
 
