@@ -6,10 +6,8 @@ import attrs
 import pytest
 
 from gateway.chain.transactions import MULTICALL3
-from gateway.errors import ChainUnavailable, SettingsError
-from gateway.running.facts_of_parts import find_conditions
+from gateway.errors import SettingsError
 from gateway.settings import check_settings
-from gateway_local_settler import batches
 from gateway_operator.sql.payment_lists import open_payments
 from gateway_operator.sql.task_detail import find_task
 from tests.conftest import WALLET, Payer, buy, new_account, running
@@ -79,29 +77,6 @@ async def test_who_comes_while_another_is_sent_shares_one_transaction(gateway, c
     for task, tx_hash in zip(tasks, hashes, strict=True):
         facts = await store.read(find_task, task["taskId"])
         assert [one.tx_hash for one in facts.transactions] == [tx_hash]
-
-
-async def test_the_operator_learns_that_batches_wait_for_a_key(
-    settings, provider, chain, gate, clock, monkeypatch
-):
-    monkeypatch.setattr(batches, "_MAX_WAIT_S", 0.01)
-    refused = []
-
-    async def find_none(batch, **_):
-        clock.offset_s += 10
-        refused.append(batch)
-        raise ChainUnavailable("Too many transactions wait.")
-
-    async with running(settings, provider, now=clock) as gateway:
-        journal = gateway.services.context.journal
-        write, journal.begin_batch = journal.begin_batch, find_none
-        # The first one is being sent meanwhile.
-        buying = await begin(gateway, [Payer(chain) for _ in range(BUYERS)])
-        await until(lambda: len(refused) >= 30)
-        assert "keys_busy" in {one.name for one in await find_conditions(gateway.services)}
-        journal.begin_batch = write
-        gate.heal()
-        await end(gateway, buying)
 
 
 async def test_a_lone_buyer_waits_for_nobody(gateway, chain, gate, payer):
