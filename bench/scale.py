@@ -48,7 +48,8 @@ class Assumed:
     notify_cores: float = 0.2  # at most, for all NOTIFYs received
     notifies_per_node: float = 80.0  # a second at most: a node collects them
     notify_postgres_ms: float = 0.238  # CPU of PostgreSQL for a NOTIFY
-    key_poll_ms: float = 0.117  # CPU of PostgreSQL a second for each node and key
+    key_poll_ms: float = 0.117  # CPU of PostgreSQL a second for each key and node that uses it
+    nodes_per_key: float = 1.0  # that use it, at most
 
 
 @attrs.frozen(kw_only=True)
@@ -89,7 +90,8 @@ def _held_ms(sale: Sale, assumed: Assumed) -> float:
 def _postgres_limit(sale: Sale, assumed: Assumed, cluster: Cluster) -> float:
     usable = cluster.postgres_cores * assumed.postgres_share * _MS
     if sale.key_ms:
-        usable -= cluster.nodes * cluster.keys * assumed.key_poll_ms
+        users = min(cluster.nodes, assumed.nodes_per_key)
+        usable -= cluster.keys * users * assumed.key_poll_ms
     each = sale.postgres_ms + sale.notifies * assumed.notify_postgres_ms
     return max(0.0, usable / each)
 

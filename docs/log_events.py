@@ -160,6 +160,9 @@ EVENTS: dict[str, str] = {
     "payment.not_sent": "The settler could not send a settlement; retried.",
     "payment.open": "A settlement's outcome is still unknown; the sweep continues.",
     "payment.receipt_failed": ("A way to pay made no receipt; the buyer got the task without one."),
+    "payment.store_silent": (
+        "A settlement's outcome is not stored yet: the database does not answer; retried."
+    ),
     "payment.settled": ("The buyer's USDC arrived, or the payment `method` took the money."),
     "plugin.session_not_ended": (
         "A function of a plugin hangs, and its session of PostgreSQL was not ended; the server "

@@ -7,6 +7,7 @@ nonce and a higher fee.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Collection, Sequence
 
 import attrs
@@ -58,6 +59,9 @@ WriteDown = Callable[[Payment, UnsignedTransaction], Awaitable[SignedTransaction
 Returns the transaction to send for the payment.
 """
 
+Measured = Callable[[str], contextlib.AbstractContextManager[object]]
+"""Measures a write that signs with this key, and its errors."""
+
 
 @attrs.frozen(kw_only=True)
 class GasMoney:
@@ -89,6 +93,7 @@ class Signer:
         *,
         most_nonces: MostNonces | None = None,
         siblings: Sequence[str] = (),
+        measured: Measured = contextlib.nullcontext,
     ) -> None:
         """`siblings` are the addresses of the other keys that may send for the same payments."""
         self._secret = secret
@@ -100,6 +105,7 @@ class Signer:
         self._now = context.now
         self._write_down = write_down
         self._most_nonces = most_nonces
+        self._measured = measured
         # Shared by concurrent callers but not cached: a wrong count from one endpoint would
         # otherwise break every payment of a block.
         self._count: SharedAnswer[int] = SharedAnswer(self._now, ttl_s=0)
@@ -222,7 +228,8 @@ class Signer:
                 [calls[each] for each in payments], gas, nonce, fees
             ),
         )
-        written = await self._journal.begin_batch(unsigned, now=self._now())
+        with self._measured(self.address):
+            written = await self._journal.begin_batch(unsigned, now=self._now())
         if written is None:
             return None
         transaction, payments = written
@@ -269,7 +276,8 @@ class Signer:
             most_waiting=MAX_WAITING,
             sign=lambda nonce: self._sign(self._make_transaction(call, nonce, fees)),
         )
-        return await self._write_down(payment, unsigned)
+        with self._measured(self.address):
+            return await self._write_down(payment, unsigned)
 
     async def _simulate_and_count(self, call: Call, fees: Fees) -> int:
         _, count = await asyncio.gather(self.simulate(call, fees), self.count_mined())

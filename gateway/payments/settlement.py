@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import math
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 
 import attrs
@@ -17,7 +18,7 @@ from gateway.concurrency.fence import is_plugins_own
 from gateway.concurrency.periodic import Periodic, always
 from gateway.contracts import GasOfKey, Settler
 from gateway.domain import Authorization, Payment
-from gateway.errors import ChainUnavailable, ExecutionError
+from gateway.errors import ChainUnavailable, ExecutionError, StoreUnavailable
 from gateway.payments.failed_settlements import FailedSettlements
 from gateway.payments.obstacles import Obstacles
 from gateway.payments.reconcile import Reconciler
@@ -25,6 +26,9 @@ from gateway.store import SqlStore
 from gateway.telemetry import signals
 
 _log = structlog.get_logger()
+
+# The most payments that the next sweep drives again because their driver failed.
+_MOST_FAILED = 100
 
 
 @attrs.frozen(kw_only=True)
@@ -150,8 +154,8 @@ class Settlements:
                 if await self._check_chain(payment, tx_hash, is_full=is_full):
                     self._send_settled(time.perf_counter() - began_s)
                     return
-            except ChainUnavailable as error:
-                _log.warning("payment.chain_silent", payment=payment.id, error=error.message)
+            except (ChainUnavailable, StoreUnavailable) as error:
+                _log_silent(payment, error)
             # Retry a failed submit after each poll, because the authorization expires soon.
             if has_failed or is_full:
                 found, has_failed = await self._submit(payment)
@@ -207,9 +211,10 @@ class Settlements:
         }
         # After a start, or a while in which another process swept, every payment is driven.
         is_first = now > self._swept_at + self.timing.patience_s
+        failed = self._drivers.take_failed()
         for payment in open_payments:
-            age = self._ages[payment.id]
-            if not is_first and self._has_driver_elsewhere(age, now):
+            age, is_urgent = self._ages[payment.id], is_first or payment.id in failed
+            if not is_urgent and self._may_have_driver(age, now):
                 continue
             if now < age.seen_at + self.timing.old_s:
                 self._drivers.ensure(payment, self._settle_until_closed, drive_s=drive_s)
@@ -224,10 +229,17 @@ class Settlements:
         for error in filter(None, ends):
             raise error
 
-    def _has_driver_elsewhere(self, age: _Age, now: float) -> bool:
-        """Whether another process should still drive a payment, as far as this one knows."""
+    def _may_have_driver(self, age: _Age, now: float) -> bool:
+        """Whether the payment's driver may run, here or in another process."""
         is_young = now < age.seen_at + self.timing.patience_s
         return is_young and not self._store.nodes.may_have_lost(age.seen_at)
+
+
+def _log_silent(payment: Payment, error: ChainUnavailable | StoreUnavailable) -> None:
+    if isinstance(error, ChainUnavailable):
+        _log.warning("payment.chain_silent", payment=payment.id, error=error.message)
+    else:
+        _log.warning("payment.store_silent", payment=payment.id, error=error.message)
 
 
 class Drivers:
@@ -238,6 +250,8 @@ class Drivers:
         self._on_closed = on_closed
         # By payment id.
         self._running: dict[int, asyncio.Task[None]] = {}
+        # The ids of payments whose driver failed; only the newest.
+        self._failed: deque[int] = deque(maxlen=_MOST_FAILED)
         self._is_stopped = False
 
     async def drive(
@@ -273,6 +287,12 @@ class Drivers:
             driver.add_done_callback(lambda _: self._running.pop(payment.id, None))
         return driver
 
+    def take_failed(self) -> set[int]:
+        """Return the payments whose driver failed since the last call."""
+        failed = set(self._failed)
+        self._failed.clear()
+        return failed
+
     async def stop(self, *, grace_s: float) -> None:
         """Start no more drivers; running ones get `grace_s` seconds to finish."""
         # The server still answers while it drains, and a retry must not start a driver.
@@ -295,9 +315,10 @@ class Drivers:
                 await settle(payment)
         except TimeoutError:
             _log.warning("payment.open", payment=payment.id)
-        except ChainUnavailable as error:
-            _log.warning("payment.chain_silent", payment=payment.id, error=error.message)
+        except (ChainUnavailable, StoreUnavailable) as error:
+            _log_silent(payment, error)
         except Exception:  # noqa: BLE001 - the sweep starts another driver
             _log.exception("payment.driver_failed", payment=payment.id)
+            self._failed.append(payment.id)
         else:
             self._on_closed()

@@ -230,6 +230,15 @@ def open_by_signer(db: Connection) -> dict[str, int]:
     return {row[0]: row[1] for row in rows}
 
 
+def unmined_by_signer(db: Connection) -> dict[str, int]:
+    """Return the number of nonces of each key that are not known to be mined."""
+    rows = db.execute(
+        """SELECT signer, count(DISTINCT nonce) FROM sent_transactions WHERE mined = 0
+           GROUP BY signer"""
+    )
+    return {row[0]: row[1] for row in rows}
+
+
 # A batch has at least this many payments.
 _MIN_PAYMENTS = 2
 # The largest value that the column holds. A fee of nine ETH must be false.

@@ -5,13 +5,14 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+from gateway.chain.keys import address_of, load_settlement_keys
 from gateway.chain.signer import MAX_WAITING
 from gateway.contracts.store import CheckRow
 from gateway.domain.eip3009 import checksum_address
 from gateway.errors import SettingsError
 from gateway.settings import Settings, check_database
 from gateway.store.data_folder import check_network, open_store
-from gateway.store.nonces import open_by_signer
+from gateway.store.nonces import open_by_signer, unmined_by_signer
 from gateway_operator.checklist import Stored, read_stored
 
 _NAME = "gateway check"
@@ -71,8 +72,10 @@ async def _check_open(settings: Settings) -> str:
     """
     async with open_store(settings, name=_NAME) as store:
         found = await store.sum(open_by_signer)
-    full = [checksum_address(one) for one, count in found.items() if count >= MAX_WAITING]
-    if full and settings.settlement_batch == 1:
+        unmined = await store.sum(unmined_by_signer)
+    keys = [address_of(secret) for secret in load_settlement_keys(settings)]
+    full = [checksum_address(one) for one in keys if unmined.get(one, 0) >= MAX_WAITING]
+    if full:
         raise SettingsError(
             f"{', '.join(full)} has {MAX_WAITING} transactions that are not mined, and signs no "
             "more. If the chain makes blocks, add keys to GATEWAY_SETTLEMENT_KEYS: docs/scale.md "

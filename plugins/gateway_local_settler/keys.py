@@ -15,8 +15,12 @@ from gateway.chain.transactions import Call
 from gateway.concurrency.shared_answers import SharedAnswer
 from gateway.contracts import GasOfKey
 
+# Many nodes keep no more of a sender.
+_USUAL_WAITING = 16
 # A count costs a read and a call per key, and every purchase needs one.
 _WAITING_TTL_S = 0.25
+# All balances are for the operator. The check of obstacles asks every minute, so it asks first.
+_MONEY_READ_S = 55.0
 NO_COUNTS: Mapping[str, int] = MappingProxyType({})
 _log = structlog.get_logger()
 
@@ -32,8 +36,8 @@ class _Group:
 class SettlementKeys:
     """One or more keys. The key with the fewest pending transactions sends the next one.
 
-    A node keeps a limited number of pending transactions per sender, by default often 16. Of
-    several machines, each uses keys of its own, and other keys if none of those can sign now.
+    Of several machines, each uses keys of its own. With 16 transactions pending for each of them,
+    it also uses others' keys that have at most half as many.
     """
 
     def __init__(self, signers: Sequence[Signer], now: Callable[[], float]) -> None:
@@ -48,6 +52,7 @@ class SettlementKeys:
         self._uncounted: Counter[str] = Counter()
         # Addresses of the keys that could not pay at the last check.
         self._poor: set[str] = set()
+        self._money_read: SharedAnswer[None] = SharedAnswer(now, ttl_s=_MONEY_READ_S)
 
     async def simulate(self, call: Call) -> None:
         """Simulate the call as its transaction; raises `CallReverted`, `ChainUnavailable`."""
@@ -112,19 +117,24 @@ class SettlementKeys:
         finally:
             self._submitting[address] -= 1
 
-    def share(self, own: Collection[str]) -> None:
-        """Sign new transactions with these keys. None are all: other machines share them."""
-        mine = set(own).intersection(self.addresses) or set(self.addresses)
+    def share(self, own: Collection[str], common: Collection[str]) -> None:
+        """Sign new transactions with `own` keys; without any with `common` ones, else with all."""
+        shared = set(common).intersection(self.addresses) or set(self.addresses)
+        mine = shared.intersection(own) or shared
         self._own.signers = [one for one in self._signers if one.address in mine]
-        self._others.signers = [one for one in self._signers if one.address not in mine]
+        self._others.signers = [one for one in self._signers if one.address in shared - mine]
 
     async def _choose(self, gas: int) -> Signer:
         """Return the key that sends the next call."""
         if len(self._signers) == 1:
             return self._signers[0]
         waiting = await self._count_able(self._own, gas)
-        if self._others.signers and all(count >= MAX_WAITING for count in waiting.values()):
-            waiting |= await self._count_able(self._others, gas)
+        least = min(waiting.values(), default=MAX_WAITING)
+        if self._others.signers and least >= _USUAL_WAITING:
+            others = await self._count_able(self._others, gas)
+            # Another machine counts on its keys, so they must be clearly less busy.
+            is_full = least >= MAX_WAITING
+            waiting |= {key: one for key, one in others.items() if is_full or 2 * one <= least}
         if not waiting:
             raise ChainUnavailable("No settlement key can pay for gas now.")
         chosen = min(waiting, key=lambda address: waiting[address])
@@ -132,7 +142,8 @@ class SettlementKeys:
 
     async def _count_able(self, group: "_Group", gas: int) -> dict[str, int]:
         """Return the pending transactions of each key in the group that can pay, by address."""
-        able = [one.address for one in group.signers if await self._can_pay(one, gas)]
+        can_pay = await asyncio.gather(*(self._can_pay(one, gas) for one in group.signers))
+        able = [one.address for one, is_able in zip(group.signers, can_pay, strict=True) if is_able]
         if not able:
             return {}
         counts = await group.waiting.get(lambda: self._count_waiting(group.signers))
@@ -146,8 +157,23 @@ class SettlementKeys:
         return {signer.address: count for signer, count in zip(signers, counts, strict=True)}
 
     async def can_pay(self, gas: int) -> bool:
-        """Return whether gas is below the cap and any key can pay for several such calls."""
-        return any([await self._can_pay(signer, gas) for signer in self._signers])
+        """Return whether gas is below the cap and any key can pay for several such calls.
+
+        Reads the balances of other machines' keys only if no own one can pay.
+        """
+        for group in (self._own, self._others):
+            able = await asyncio.gather(*(self._can_pay(one, gas) for one in group.signers))
+            if any(able):
+                return True
+        return False
+
+    async def read_money(self, gas: int) -> None:
+        """Read every balance, about once a minute: purchases need this machine's only."""
+
+        async def read() -> None:
+            await asyncio.gather(*(self._can_pay(signer, gas) for signer in self._signers))
+
+        await self._money_read.get(read)
 
     async def _can_pay(self, signer: Signer, gas: int) -> bool:
         """Return whether this key can pay. A change is logged once."""
@@ -172,6 +198,7 @@ class SettlementKeys:
 
     async def close(self) -> None:
         """Stop the counts in progress."""
+        await self._money_read.close()
         await self._own.waiting.close()
         await self._others.waiting.close()
 

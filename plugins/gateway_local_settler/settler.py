@@ -68,7 +68,7 @@ class LocalSettler:
             )
         self._context = context
         self._payers = Payers(context)
-        self._waits = KeyWaits(context.now)
+        self._waits = KeyWaits(context.now, has_locks=bool(context.settings.database_url))
         # Of checks that have begun, and of those that passed.
         self._begun, self._passed = RecentChecks(context.now), RecentChecks(context.now)
         addresses = [address_of(secret) for secret in secrets]
@@ -79,6 +79,7 @@ class LocalSettler:
                     context,
                     self._write_down,
                     most_nonces=self._most_nonces,
+                    measured=self._waits.measured,
                     siblings=[each for each in addresses if each != address_of(secret)],
                 )
                 for secret in secrets
@@ -105,12 +106,15 @@ class LocalSettler:
         """The keys for which payments have had to wait for minutes."""
         return self._waits.find_busy()
 
-    def share_keys(self, own: Collection[str], busy: Collection[str]) -> None:
-        """Sign with `own` keys only; `busy` are the busy keys of all machines.
+    def share_keys(
+        self, own: Collection[str], common: Collection[str], busy: Collection[str]
+    ) -> None:
+        """Sign with `own` keys; `busy` are the busy keys of all machines.
 
-        Without own keys, or while none of them can sign, any key signs.
+        Without own keys, or while those are busy, any of the `common` keys signs, which all
+        machines have. Without common keys, any key.
         """
-        self._keys.share(own)
+        self._keys.share(own, common)
         self._waits.busy_anywhere = busy
 
     async def find_conditions(self) -> list[Condition]:
@@ -119,6 +123,7 @@ class LocalSettler:
 
     async def check_ready(self) -> None:
         """Raise `ExecutionError` if every key is nearly out of ETH, or if gas is over the cap."""
+        await self._keys.read_money(KEY_GAS)
         await self._check_funds(KEY_GAS)
 
     async def prepare(self, authorization: Authorization) -> None:
@@ -214,8 +219,7 @@ class LocalSettler:
         self, payment: Payment, unsigned: UnsignedTransaction
     ) -> SignedTransaction | None:
         now = self._context.now()
-        with self._waits.measured(unsigned.signer):
-            return await self._context.journal.begin_settling(payment.id, unsigned, now=now)
+        return await self._context.journal.begin_settling(payment.id, unsigned, now=now)
 
     async def _build_call(self, payment: Payment) -> Call:
         if payment.authorization is None:

@@ -18,8 +18,10 @@ _BUSY_WAITS, _BUSY_SHARE = 5, 0.1
 class KeyWaits:
     """Counts, for each key and minute, the signed transactions and those that had to wait."""
 
-    def __init__(self, now: Clock) -> None:
+    def __init__(self, now: Clock, *, has_locks: bool) -> None:
+        """`has_locks`: each key has its lock. SQLite has one for all, so more keys end no wait."""
         self._now = now
+        self._has_locks = has_locks
         # By key and minute.
         self._signed: Counter[tuple[str, int]] = Counter()
         self._waited: Counter[tuple[str, int]] = Counter()
@@ -35,7 +37,7 @@ class KeyWaits:
         except ChainUnavailable:
             self._note(key, has_waited=True)
             raise
-        self._note(key, has_waited=self._now() - began_at > _LONG_S)
+        self._note(key, has_waited=self._has_locks and self._now() - began_at > _LONG_S)
 
     def _note(self, key: str, *, has_waited: bool) -> None:
         minute = int(self._now() // 60)
@@ -70,7 +72,8 @@ class KeyWaits:
                 title="Settlement keys limit sales",
                 text=f"For minutes, x402 payments have waited for {', '.join(busy)}: signing takes "
                 "its turn, or 64 transactions of the key were not mined yet.",
-                action="Add keys to GATEWAY_SETTLEMENT_KEYS, each with a little ETH, and restart. "
-                "docs/scale.md has how many.",
+                action="If the chain makes blocks and the database is fast, add keys to "
+                "GATEWAY_SETTLEMENT_KEYS, each with a little ETH, and restart. docs/scale.md has "
+                "how many. Otherwise more keys do not help.",
             )
         ]

@@ -11,13 +11,14 @@ from typing import Protocol, runtime_checkable
 
 import attrs
 
-from gateway.store.sql import Connection, Row, placeholders, read_clock
-from gateway_nodes.records import take_role
+from gateway.store.sql import Connection, placeholders, read_clock
+from gateway_nodes.records import KEY_LIST, take_role
 
 # A dead node's keys are free after this time, as its roles are.
 _LEASE_S = 20.0
 # How long a node's report about a key counts. It reports every few seconds.
 _BUSY_S = 60.0
+# Rows of the table of roles: the lease of a key, and a busy key.
 _LEASE, _BUSY = "key:", "busy_key:"
 
 
@@ -32,23 +33,27 @@ class SharesKeys(Protocol):
         """The keys for which payments of this node have had to wait for minutes."""
         ...
 
-    def share_keys(self, own: Collection[str], busy: Collection[str]) -> None:
-        """Sign with `own` keys only; with any if there are none, or if those cannot sign now.
+    def share_keys(
+        self, own: Collection[str], common: Collection[str], busy: Collection[str]
+    ) -> None:
+        """Sign with `own` keys; with any `common` key if there are none, or if those are busy.
 
-        `busy` are the keys for which payments wait on any node.
+        `common` are the keys that every node has. Without any, each key may sign. `busy` are the
+        keys for which payments wait on any node.
         """
         ...
 
 
 @attrs.frozen(kw_only=True)
 class KeyShare:
-    """A node's keys, and the busy keys of all nodes."""
+    """A node's keys, the keys that all nodes have, and the busy keys of all nodes."""
 
     own: tuple[str, ...]
+    common: tuple[str, ...]
     busy: tuple[str, ...]
 
 
-NO_KEYS = KeyShare(own=(), busy=())
+NO_KEYS = KeyShare(own=(), common=(), busy=())
 
 
 def share(
@@ -58,34 +63,61 @@ def share(
     keys: Sequence[str],
     busy: Collection[str],
     clock: float,
+    *,
+    is_draining: bool = False,
 ) -> KeyShare:
     """Renew a node's leases; give up or take keys until it has its share.
 
-    `sellers` are the names of the nodes that sell, sorted. `busy` are this node's busy keys.
+    `sellers` are the names of the nodes that sell, sorted. `busy` are this node's busy keys. A
+    draining node has no share.
     """
     if not keys:
         return NO_KEYS
     _report(db, name, busy, clock)
-    rows = {row["name"]: row for row in _read_rows(db, keys)}
-    count, until = _count_share(name, sellers, len(keys)), clock + _LEASE_S
-    mine = [key for key in keys if (row := rows.get(_LEASE + key)) and row["holder"] == name]
-    kept = mine[:count]
-    if kept:
-        where, names = _where(name, kept)
-        db.execute(f"UPDATE roles SET until = ? {where}", (until, *names))  # noqa: S608 - a constant
-    if len(mine) > count:
-        where, names = _where(name, mine[count:])
+    _list_keys(db, name, () if is_draining else keys, clock)
+    held = _read_rows(db, clock)
+    lists = _read_lists(held)
+    common = [key for key in keys if all(key in listed for listed in lists.values())]
+    count = _count_share(name, [one for one in sellers if one in lists], len(common))
+    mine = [key for key in keys if held.get(_LEASE + key) == name]
+    kept = [key for key in mine if key in common][:count]
+    _renew(db, name, kept, clock)
+    _give_up(db, name, [key for key in mine if key not in kept])
+    free = [key for key in common if _LEASE + key not in held][: count - len(kept)]
+    until = clock + _LEASE_S
+    # In one order on every node, so that two of them never wait for each other.
+    taken = [key for key in sorted(free) if take_role(db, _LEASE + key, name, until, clock)]
+    waits = [key for key in keys if _BUSY + key in held]
+    return KeyShare(own=(*kept, *taken), common=tuple(common), busy=tuple(waits))
+
+
+def _list_keys(db: Connection, name: str, keys: Sequence[str], clock: float) -> None:
+    """Record which keys a node can sign with; none withdraw the record."""
+    if keys:
+        _put(db, KEY_LIST + name, " ".join(keys), clock + _LEASE_S)
+    else:
+        db.execute("DELETE FROM roles WHERE name = ?", (KEY_LIST + name,))
+
+
+def _read_lists(held: Mapping[str, str]) -> dict[str, Sequence[str]]:
+    """Return each running node's keys by its name. Nodes of an earlier release record none."""
+    return {
+        name.removeprefix(KEY_LIST): holder.split()
+        for name, holder in held.items()
+        if name.startswith(KEY_LIST)
+    }
+
+
+def _renew(db: Connection, name: str, keys: Sequence[str], clock: float) -> None:
+    if keys:
+        where, names = _where(name, keys)
+        db.execute(f"UPDATE roles SET until = ? {where}", (clock + _LEASE_S, *names))  # noqa: S608 - a constant
+
+
+def _give_up(db: Connection, name: str, keys: Sequence[str]) -> None:
+    if keys:
+        where, names = _where(name, keys)
         db.execute(f"DELETE FROM roles {where}", names)  # noqa: S608 - a constant
-    free = [key for key in keys if key not in mine and _is_over(rows.get(_LEASE + key), clock)]
-    taken = [
-        key for key in free[: count - len(kept)] if take_role(db, _LEASE + key, name, until, clock)
-    ]
-    waits = [key for key in keys if not _is_over(rows.get(_BUSY + key), clock)]
-    return KeyShare(own=(*kept, *taken), busy=tuple(waits))
-
-
-def _is_over(row: Row | None, clock: float) -> bool:
-    return row is None or bool(row["until"] < clock)
 
 
 def _where(name: str, keys: Sequence[str]) -> tuple[str, Sequence[str]]:
@@ -104,39 +136,47 @@ def _count_share(name: str, sellers: Sequence[str], keys: int) -> int:
     return each + (sellers.index(name) < left)
 
 
-def _read_rows(db: Connection, keys: Sequence[str]) -> Sequence[Row]:
-    names = [prefix + key for key in keys for prefix in (_LEASE, _BUSY)]
-    return db.execute(
-        f"SELECT name, holder, until FROM roles WHERE name IN ({placeholders(names)})",  # noqa: S608 - placeholders
-        names,
-    ).fetchall()
+def _read_rows(db: Connection, clock: float) -> dict[str, str]:
+    """Return the holder of each row that is valid now, by the row's name."""
+    rows = db.execute("SELECT name, holder FROM roles WHERE until >= ? ORDER BY name", (clock,))
+    return {row["name"]: row["holder"] for row in rows.fetchall()}
 
 
 def _report(db: Connection, name: str, busy: Collection[str], clock: float) -> None:
     for key in sorted(busy):
-        db.execute(
-            """INSERT INTO roles (name, holder, epoch, until) VALUES (?, ?, 1, ?)
-               ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until""",
-            (_BUSY + key, name, clock + _BUSY_S),
-        )
+        _put(db, _BUSY + key, name, clock + _BUSY_S)
+
+
+def _put(db: Connection, row: str, holder: str, until: float) -> None:
+    db.execute(
+        """INSERT INTO roles (name, holder, epoch, until) VALUES (?, ?, 1, ?)
+           ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until""",
+        (row, holder, until),
+    )
 
 
 @attrs.frozen(kw_only=True)
 class Leases:
-    """The keys of each node by its name, and the busy keys of all."""
+    """The keys of each node by its name, the busy keys of all, and keys that some nodes lack."""
 
     own: Mapping[str, Sequence[str]]
     busy: Sequence[str]
+    # Each with the nodes that do not have it.
+    unknown: Mapping[str, Sequence[str]]
 
 
 def read_leases(db: Connection) -> Leases:
     """Return the current leases."""
-    rows = db.execute(
-        "SELECT name, holder FROM roles WHERE until >= ? ORDER BY name", (read_clock(db),)
-    ).fetchall()
+    held = _read_rows(db, read_clock(db))
     own: dict[str, list[str]] = {}
-    for row in rows:
-        if row["name"].startswith(_LEASE):
-            own.setdefault(row["holder"], []).append(row["name"].removeprefix(_LEASE))
-    busy = [row["name"].removeprefix(_BUSY) for row in rows if row["name"].startswith(_BUSY)]
-    return Leases(own=own, busy=busy)
+    for name, holder in held.items():
+        if name.startswith(_LEASE):
+            own.setdefault(holder, []).append(name.removeprefix(_LEASE))
+    busy = [name.removeprefix(_BUSY) for name in held if name.startswith(_BUSY)]
+    lists = _read_lists(held)
+    without = {
+        key: [node for node, listed in lists.items() if key not in listed]
+        for key in sorted({key for listed in lists.values() for key in listed})
+    }
+    unknown = {key: nodes for key, nodes in without.items() if nodes}
+    return Leases(own=own, busy=busy, unknown=unknown)

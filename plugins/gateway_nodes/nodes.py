@@ -54,6 +54,7 @@ class SqlNodes:
         self._watch_s = watch_s
         self._lease_s = _LEASE_S
         self._keep_every_s = _RENEW_EVERY_S
+        self._is_draining = False
         # By the loop's clock.
         self._leads_until = 0.0
         # The processes of the last heartbeat, and when one of them was last found to have ended;
@@ -97,8 +98,8 @@ class SqlNodes:
         await self._renew_once(now)
 
     def step_down(self) -> None:
-        # The next heartbeat writes a lease that has expired already.
-        self._lease_s = 0.0
+        # The next heartbeat writes a lease that has expired already, and gives up all keys.
+        self._lease_s, self._is_draining = 0.0, True
 
     def may_have_lost(self, seen_at: float) -> bool:
         return seen_at <= self._lost_at + _LATE_S
@@ -158,16 +159,20 @@ class SqlNodes:
         """Write the heartbeat and the leases of keys, in one transaction."""
         settler = self.settler
         keys, busy = (settler.addresses, settler.busy_keys) if settler is not None else ((), ())
+        is_draining = self._is_draining
 
         def beat(db: Connection) -> tuple[records.Heartbeat, key_leases.KeyShare]:
             found = records.renew(db, self.name, self._life, lease_s, self._roles, now)
-            return found, key_leases.share(db, self.name, found.sellers, keys, busy, found.clock)
+            shared = key_leases.share(
+                db, self.name, found.sellers, keys, busy, found.clock, is_draining=is_draining
+            )
+            return found, shared
 
         heartbeat: records.Heartbeat
         shared: key_leases.KeyShare
         heartbeat, shared = await self._write(beat)
         if settler is not None:
-            settler.share_keys(shared.own, shared.busy)
+            settler.share_keys(shared.own, shared.common, shared.busy)
         return heartbeat
 
     def _note_lives(self, lives: frozenset[str]) -> None:

@@ -17,6 +17,8 @@ from gateway.store.sql import Connection, Row, dialect_of, is_off, read_clock
 from gateway.version import VERSION
 
 _LEADER = "leader"
+# Before a node's name: the settlement keys that it can sign with.
+KEY_LIST = "key_list:"
 # Node roles, and the effect if no node has that role.
 ROLES = {
     "web": "No machine sells.",
@@ -185,7 +187,7 @@ def unregister(db: Connection, name: str, life: str) -> None:
     ).rowcount
     if is_ours:
         # Settlement keys are leased by the node's name.
-        db.execute("DELETE FROM roles WHERE holder = ?", (name,))
+        db.execute("DELETE FROM roles WHERE holder = ? OR name = ?", (name, KEY_LIST + name))
 
 
 def find_workers(db: Connection) -> list[str]:

@@ -132,13 +132,19 @@ def check_keys(raw: psycopg.Connection[Any], _: str = "") -> str:
     """Return how nodes divide the settlement keys; raises `SettingsError` if a key is the limit."""
     (table,) = _first(raw, "SELECT to_regclass('roles')")
     leases = read_leases(Session(raw)) if table else None
-    if leases is None or not leases.own:
+    if leases is None or not (leases.own or leases.unknown):
         return "no running node has keys of its own"
     if leases.busy:
         raise SettingsError(
             f"x402 payments wait for {', '.join(leases.busy)}. Add keys to "
             "GATEWAY_SETTLEMENT_KEYS, each with a little ETH, and restart the nodes one by one; "
             "docs/scale.md has how many."
+        )
+    if leases.unknown:
+        lacking = sorted({node for nodes in leases.unknown.values() for node in nodes})
+        raise SettingsError(
+            f"{', '.join(lacking)} lacks {', '.join(leases.unknown)}, so no node signs with it. "
+            "Give all nodes the same GATEWAY_SETTLEMENT_KEYS, and restart those that lack a key."
         )
     held = ", ".join(f"{node} has {len(keys)}" for node, keys in sorted(leases.own.items()))
     sellers = [one.name for one in find_nodes(Session(raw)) if "web" in one.roles]

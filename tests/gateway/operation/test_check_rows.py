@@ -6,11 +6,12 @@ import time
 import pytest
 from click.testing import CliRunner
 
+from gateway.chain.keys import address_of, load_settlement_keys
 from gateway.cli import main
 from gateway.errors import SettingsError
 from gateway.store.data_folder import open_store
 from gateway_check.database import find_checks
-from gateway_testing.facts import settling
+from gateway_testing.facts import NOW, SIGNER, reserved, signed_transaction
 from tests.gateway.refunds.conftest import environment
 from tests.migrated_databases import put_database
 from tests.proof.faults.proxy import limits_logs
@@ -128,11 +129,22 @@ def test_the_redis_of_the_limits_is_asked_where_one_is_set(rows, tmp_path):
 async def test_a_key_that_signs_no_more_is_named(settings):
     put_database(settings.data_dir / "gateway.db")
     check = dict(await find_checks(settings))["open payments"]
+    (secret,) = load_settlement_keys(settings)
+
+    async def sign(store, number, signer):
+        task = await reserved(store, number)
+        transaction = signed_transaction(number, signer=signer)
+        await store.begin_settling(task.payment.id, transaction, now=NOW)
+
     async with open_store(settings) as store:
-        for number in range(63):
-            await settling(store, number)
-    assert (await check()).startswith("63 signed by 0x")
-    async with open_store(settings) as store:
-        await settling(store, 63)
-    with pytest.raises(SettingsError, match=r"has 64 transactions .* add keys"):
+        for number in range(64):
+            await sign(store, number, address_of(secret))
+        # As many of a key that was removed.
+        for number in range(64, 128):
+            await sign(store, number, SIGNER)
+    with pytest.raises(SettingsError, match=r"^0x\w+ has 64 transactions .* add keys"):
         await check()
+    async with open_store(settings) as store:
+        await store.mark_mined(address_of(secret), 1)
+    # The payment stays open, but its nonce is mined.
+    assert "64 signed by 0x" in await check()

@@ -29,10 +29,10 @@ class Keys:
     def __init__(self, addresses=KEYS) -> None:
         self.addresses = addresses
         self.busy_keys = []
-        self.own, self.busy = None, None
+        self.own, self.common, self.busy = None, None, None
 
-    def share_keys(self, own, busy) -> None:
-        self.own, self.busy = own, busy
+    def share_keys(self, own, common, busy) -> None:
+        self.own, self.common, self.busy = own, common, busy
 
 
 @contextlib.asynccontextmanager
@@ -57,9 +57,10 @@ async def beat(*stores, times=1):
 
 async def die(store, *, seconds=21) -> None:
     """Let a node's last heartbeat be long ago."""
+    name = store.nodes.name
     changes = (
-        f"UPDATE nodes SET seen_at = seen_at - {seconds} WHERE name = '{store.nodes.name}'",
-        f"UPDATE roles SET until = until - {seconds} WHERE holder = '{store.nodes.name}'",
+        f"UPDATE nodes SET seen_at = seen_at - {seconds} WHERE name = '{name}'",
+        f"UPDATE roles SET until = until - {seconds} WHERE '{name}' IN (holder, substr(name, 10))",
     )
     for change in changes:
         await store._write(lambda db, change=change: db.execute(change).rowcount)
@@ -126,14 +127,38 @@ async def test_with_fewer_keys_than_nodes_some_have_none(migrated_url):
         assert sorted(map(len, await beat(*stores, times=3))) == [0, 1, 1]
 
 
-async def test_nodes_with_different_keys_share_those_that_both_have(migrated_url):
+async def test_no_node_signs_with_a_key_that_another_node_lacks(migrated_url):
     async with nodes_of(migrated_url, "ab") as (one, other):
         # A key is added, and the second node has been restarted with it.
         one.nodes.settler = Keys(KEYS[:4])
-        first, second = await beat(one, other, times=4)
-        assert not set(first) & set(second)
-        assert set(first) < set(KEYS[:4])
-        assert len(second) >= 2
+        assert_divided(await beat(one, other, times=3), KEYS[:4])
+        assert other.nodes.settler.common == KEYS[:4]
+        with connect(migrated_url, "test") as raw:
+            with pytest.raises(SettingsError, match=r"^a lacks 0x4, so no node signs with it"):
+                checks.check_keys(raw)
+            one.nodes.settler = Keys()
+            assert_divided(await beat(one, other, times=2))
+            assert other.nodes.settler.common == KEYS
+            assert checks.check_keys(raw) in ("a has 2, b has 3", "a has 3, b has 2")
+
+
+async def test_a_leader_that_does_not_sell_must_have_a_key_too(migrated_url):
+    async with (
+        nodes_of(migrated_url, "a") as (one,),
+        nodes_of(migrated_url, "b", roles=("signer",)) as (leader,),
+    ):
+        leader.nodes.settler = Keys(KEYS[:2])
+        assert await beat(leader, one, times=2) == [(), KEYS[:2]]
+
+
+async def test_a_node_that_drains_gives_its_keys_up(migrated_url):
+    async with nodes_of(migrated_url, "ab") as (one, other):
+        await beat(one, other, times=3)
+        other.nodes.step_down()
+        await beat(other, one)
+        assert (set(one.nodes.settler.own), other.nodes.settler.own) == (set(KEYS), ())
+        # Its last payments may need any key.
+        assert other.nodes.settler.common == KEYS
 
 
 async def test_a_node_that_does_not_sell_has_no_keys(migrated_url):
@@ -213,6 +238,12 @@ async def two_gateways(settings, provider, database_url, accounts, rpc=None):
         yield first, second
 
 
+def keep_shares(*gateways) -> None:
+    """Let no later heartbeat change the keys of these gateways."""
+    for gateway in gateways:
+        gateway.services.store.nodes._keeping.cancel()
+
+
 async def sell(gateway, payer) -> None:
     headers = {"X-PAYMENT": payer.header()}
     body = {"prompt": "a boat"}
@@ -238,7 +269,8 @@ async def test_each_gateway_signs_with_its_own_keys_and_counts_no_others(
 
     with FaultyRpc(chain) as rpc:
         nodes = two_gateways(settings, provider, migrated_url, accounts, rpc)
-        async with nodes as (_, second):
+        async with nodes as (first, second):
+            keep_shares(first, second)
             rpc.faults["eth_getTransactionCount"] = count
             await sell_six([second], chain)
             await until(lambda: chain.usdc_balance(WALLET) == 6 * 20_000)
@@ -259,9 +291,10 @@ async def test_two_nodes_that_believe_to_have_one_key_give_no_nonce_twice(
     next_nonce = nonces.next_nonce
     monkeypatch.setattr(nonces, "next_nonce", choose_slowly)
     async with two_gateways(settings, provider, migrated_url, accounts) as gateways:
+        keep_shares(*gateways)
         for gateway in gateways:
             # One of them stood still while its keys were given away.
-            gateway.services.settlements.settler.share_keys([accounts[0].address.lower()], ())
+            gateway.services.settlements.settler.share_keys([accounts[0].address.lower()], (), ())
         await sell_six(gateways, chain)
         await until(lambda: chain.usdc_balance(WALLET) == 6 * 20_000)
         rows = await gateways[0].services.store._rows("SELECT nonce FROM sent_transactions")
@@ -276,7 +309,7 @@ async def test_what_a_dead_node_has_signed_is_sent_by_another(
         rpc.faults["eth_sendRawTransaction"] = forgetful
         nodes = two_gateways(settings, provider, migrated_url, accounts, rpc)
         async with nodes as (first, second):
-            second.services.store.nodes._keeping.cancel()
+            keep_shares(second)
             await sell(second, Payer(chain))
             await until(lambda: "eth_sendRawTransaction" in rpc.seen)
             await second.services.settlements._drivers.stop(grace_s=0)

@@ -9,7 +9,7 @@ import pytest
 from eth_account import Account
 
 from gateway.app import create_app
-from gateway.errors import SettingsError
+from gateway.errors import ChainUnavailable, SettingsError
 from gateway.running.facts_of_parts import find_conditions
 from gateway.settings import check_settings
 from tests.conftest import WALLET, Payer, buy, operators_rows, running
@@ -102,19 +102,25 @@ async def test_a_key_without_gas_is_passed_over(settings, chain, provider):
     assert "enough for about 0 settlements" in about[0]
 
 
+def refuse_once(journal) -> None:
+    """Let the first write that signs for each payment find no free nonce."""
+    write, refused = journal.begin_settling, set()
+
+    async def find_none(payment_id, *arguments, **named):
+        if payment_id not in refused:
+            refused.add(payment_id)
+            raise ChainUnavailable("Too many transactions wait.")
+        return await write(payment_id, *arguments, **named)
+
+    journal.begin_settling = find_none
+
+
 async def test_the_operator_learns_that_payments_wait_for_a_key(settings, chain, provider, clock):
     async with running(settings, provider, now=clock) as gateway:
         find = partial(find_conditions, gateway.services)
         await buy_all(gateway, chain, count=1)
         assert "keys_busy" not in {one.name for one in await find()}
-        journal = gateway.services.context.journal
-        begin = journal.begin_settling
-
-        async def begin_late(*arguments, **named):
-            clock.offset_s += 0.3
-            return await begin(*arguments, **named)
-
-        journal.begin_settling = begin_late
+        refuse_once(gateway.services.context.journal)
         for _ in range(3):
             await buy_all(gateway, chain, count=5)
             clock.offset_s += 60

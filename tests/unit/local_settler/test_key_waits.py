@@ -22,7 +22,7 @@ def clock():
 
 @pytest.fixture
 def waits(clock):
-    return KeyWaits(clock)
+    return KeyWaits(clock, has_locks=True)
 
 
 def sign(waits, clock, *, times, seconds=0.0, key="0xa") -> None:
@@ -57,6 +57,19 @@ def test_a_key_for_which_payments_wait_for_minutes_is_busy(waits, clock, wait):
     assert "GATEWAY_SETTLEMENT_KEYS" in condition.action
     clock.now += 300
     assert waits.find_conditions() == []
+
+
+def test_on_sqlite_only_a_missing_nonce_is_a_wait(clock):
+    waits = KeyWaits(clock, has_locks=False)
+    for _ in range(3):
+        sign(waits, clock, times=9, seconds=0.3)
+        clock.now += 60 - 9 * 0.3
+    assert waits.find_busy() == []
+    for _ in range(3):
+        for _ in range(5):
+            find_none(waits, clock)
+        clock.now += 60
+    assert waits.find_busy() == ["0xa"]
 
 
 def test_an_outage_of_the_database_makes_no_key_busy(waits, clock):

@@ -13,6 +13,7 @@ from gateway_local_settler.keys import SettlementKeys
 
 CALL = Call(to="0x" + "11" * 20, data=b"", gas=90_000)
 PAYMENT = object()
+ALL = ("0xa", "0xb", "0xc")
 
 
 class Clock:
@@ -46,8 +47,10 @@ class Key:
     resends: str | None = None
     seen_money: None = None
     asked: list = attrs.field(factory=list)
+    balance_reads: int = 0
 
     async def can_pay(self, gas):
+        self.balance_reads += 1
         return self.is_rich
 
     async def count_waiting(self):
@@ -128,32 +131,77 @@ async def test_the_trouble_of_one_key_keeps_no_other_from_its_work(keys_of):
 async def test_a_machine_signs_with_its_own_keys_and_counts_no_others(keys_of, clock):
     first, second, third = Key("0xa", waiting=5), Key("0xb", waiting=3), Key("0xc")
     keys = keys_of(first, second, third)
-    keys.share(["0xa", "0xb"])
+    keys.share(["0xa", "0xb"], ALL)
     assert await keys.submit(PAYMENT, CALL) == "sent by 0xb"
     assert third.asked == []
     # The others' transactions are tended, too: their machine may be dead.
     await keys.tend()
     assert third.asked == ["tend"]
     # It has another key by now.
-    keys.share(["0xc"])
+    keys.share(["0xc"], ALL)
     assert await keys.submit(PAYMENT, CALL) == "sent by 0xc"
 
 
 @pytest.mark.parametrize("state", [{"waiting": 64}, {"is_rich": False}])
 async def test_another_machines_key_signs_while_no_own_one_can(keys_of, state):
     keys = keys_of(Key("0xa", **state), Key("0xb", waiting=9), Key("0xc", waiting=8))
-    keys.share(["0xa"])
+    keys.share(["0xa"], ALL)
     assert await keys.submit(PAYMENT, CALL) == "sent by 0xc"
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "chosen"),
+    [(15, 0, "0xa"), (16, 8, "0xb"), (16, 9, "0xa"), (63, 32, "0xa"), (64, 63, "0xb")],
+)
+async def test_a_clearly_less_busy_key_of_another_machine_signs_from_16_on(
+    keys_of, own, other, chosen
+):
+    keys = keys_of(Key("0xa", waiting=own), Key("0xb", waiting=other))
+    keys.share(["0xa"], ALL)
+    assert await keys.submit(PAYMENT, CALL) == f"sent by {chosen}"
+
+
+async def test_a_purchase_reads_the_balances_of_its_own_keys_first(keys_of, clock):
+    first, second = Key("0xa"), Key("0xb")
+    keys = keys_of(first, second)
+    keys.share(["0xa"], ALL)
+    assert await keys.can_pay(CALL.gas)
+    assert (first.balance_reads, second.balance_reads) == (1, 0)
+    first.is_rich = False
+    assert await keys.can_pay(CALL.gas)
+    assert second.balance_reads == 1
+    second.is_rich = False
+    assert not await keys.can_pay(CALL.gas)
+    # The overview shows them all, as of the last minute.
+    for _ in range(3):
+        await keys.read_money(CALL.gas)
+    assert (first.balance_reads, second.balance_reads) == (4, 3)
+    clock.now += 60
+    await keys.read_money(CALL.gas)
+    assert (first.balance_reads, second.balance_reads) == (5, 4)
 
 
 async def test_the_least_busy_key_signs_if_every_key_is_full(keys_of):
     keys = keys_of(Key("0xa", waiting=70), Key("0xb", waiting=65), Key("0xc", waiting=69))
-    keys.share(["0xa"])
+    keys.share(["0xa"], ALL)
     assert await keys.submit(PAYMENT, CALL) == "sent by 0xb"
 
 
 @pytest.mark.parametrize("own", [[], ["0xd"]])
 async def test_a_machine_without_keys_of_its_own_signs_with_any(keys_of, own):
     keys = keys_of(Key("0xa", waiting=1), Key("0xb"))
-    keys.share(own)
+    keys.share(own, ALL)
+    assert await keys.submit(PAYMENT, CALL) == "sent by 0xb"
+
+
+@pytest.mark.parametrize("own", [["0xa"], []])
+async def test_a_key_that_another_machine_lacks_signs_nothing(keys_of, own):
+    keys = keys_of(Key("0xa", waiting=64), Key("0xb", waiting=70), Key("0xc"))
+    keys.share(own, ["0xa", "0xb"])
+    assert await keys.submit(PAYMENT, CALL) == "sent by 0xa"
+
+
+async def test_without_a_key_that_all_machines_have_any_key_signs(keys_of):
+    keys = keys_of(Key("0xa", waiting=1), Key("0xb"))
+    keys.share([], [])
     assert await keys.submit(PAYMENT, CALL) == "sent by 0xb"
