@@ -11,7 +11,6 @@ from tests.proof.simulation import broken_accepting as accepting
 from tests.proof.simulation import broken_batches as batches
 from tests.proof.simulation import broken_checks as checks
 from tests.proof.simulation import broken_exposure as exposure
-from tests.proof.simulation import broken_receipts as receipts
 from tests.proof.simulation import broken_settling as settling
 from tests.proof.simulation import broken_vouchers as vouchers
 from tests.proof.simulation import broken_working as working
@@ -45,10 +44,8 @@ _MAKERS: dict[str, Callable[[], Mutant]] = {
     "batch-bars-nobody": batches.status_bars,
     "unsimulated": checks.unsimulated,
     "claim-not-read": checks.claim_not_read,
-    "count-alone": checks.count_alone,
+    "code-not-read": checks.code_not_read,
     "code-unsimulated": checks.code_unsimulated,
-    "any-of-block": receipts.any_of_block,
-    "list-without-block": receipts.list_without_block,
     "unmarked-submit": working.unmarked_submit,
     "forgotten-handle": working.forgotten_handle,
     "uncertain-again": working.uncertain_again,
@@ -100,10 +97,8 @@ SHOWN_BY = {
     "batch-bars-nobody": 19,
     "unsimulated": 167,
     "claim-not-read": 112,
-    "count-alone": 0,
-    "code-unsimulated": 1,
-    "any-of-block": 1,
-    "list-without-block": 2,
+    "code-not-read": 0,
+    "code-unsimulated": 0,
     "unmarked-submit": 0,
     "forgotten-handle": 3,
     "uncertain-again": 21,
