@@ -15,7 +15,8 @@ from tests.proof.simulation.people import RICH_UNITS, Town
 from tests.proof.simulation.token import read_signed
 
 _SHARE = 0.1  # of the histories
-_GREED_S = 40.0
+_SETTLED_S = 15.0  # after the first purchase: no other block can replace its own any more
+_GREED_S = 110.0  # longer than the trouble: also when all work again
 
 
 def draw(town: Town, seed: int) -> list["Delegator"]:
@@ -42,13 +43,12 @@ class Delegator:
         town.chain.fund(self.address, RICH_UNITS)
         await asyncio.sleep(dice.uniform(3.5, 10.0))
         await self._buy()
-        token = town.chain.token
-        token.wallets.add(self.address)
-        token.suspicious.add(self.address)
+        await asyncio.sleep(_SETTLED_S)
+        town.chain.token.delegated.add(self.address)
         until = town.world.loop.time() + _GREED_S
         while town.world.loop.time() < until:
             self.nonces.add(await self._buy())
-            await asyncio.sleep(dice.choice((1.0, 5.0)))
+            await asyncio.sleep(dice.choice((2.0, 8.0)))
 
     async def _buy(self) -> str:
         signed = self.town.sign(self.name, seconds=self.town.world.dice.uniform(23.0, 35.0))

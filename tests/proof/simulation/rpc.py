@@ -303,7 +303,8 @@ class FaultyRpc:
         ]
 
     async def code(self, address: str, *, at: Block | None = None) -> bytes:
-        is_contract = address in self._chain.token.wallets or address == MULTICALL3
+        token = self._chain.token
+        is_contract = address in token.wallets | token.delegated or address == MULTICALL3
 
         def ask(node: Node) -> bytes:
             shown = node.state_of(at)
