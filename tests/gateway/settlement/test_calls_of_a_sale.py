@@ -1,7 +1,10 @@
 """Which RPC calls a sale by a plain account makes, and when it is simulated again."""
 
+import asyncio
+
 import attrs
 import pytest
+import structlog
 
 from gateway.payments.settlement import SettlementTiming
 from gateway_local_settler import recent_checks
@@ -67,3 +70,26 @@ async def test_a_payer_whose_money_is_gone_is_refused_by_the_one_simulation(
     answer = await buy(gateway, payer.header())
     assert answer.status_code == 402
     assert SEND not in rpc.seen
+
+
+async def fails(authorization):
+    raise TypeError("a settler's mistake")
+
+
+async def hangs(authorization):
+    await asyncio.sleep(3600)
+
+
+def is_another_method(authorization):
+    """A settler of an earlier version may have one by this name."""
+
+
+@pytest.mark.parametrize("prepare", [fails, hangs, is_another_method])
+async def test_a_sale_does_not_depend_on_what_is_read_ahead(gateway, payer, prepare):
+    settlements = gateway.services.settlements
+    settlements.timing = attrs.evolve(settlements.timing, prepare_s=0.05)
+    settlements.settler.prepare = prepare
+    with structlog.testing.capture_logs() as entries:
+        answer = await buy(gateway, payer.header())
+    assert answer.status_code == 200, await answer.get_json()
+    assert "payment.not_prepared" in [entry["event"] for entry in entries]
