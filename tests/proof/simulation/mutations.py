@@ -96,7 +96,7 @@ SHOWN_BY = {
     "batch-of-one": 2,
     "batch-bars-nobody": 125,
     "unsimulated": 167,
-    "claim-not-read": 112,
+    "claim-not-read": 488,
     "code-not-read": 2,
     "code-unsimulated": 2,
     "unmarked-submit": 9,
