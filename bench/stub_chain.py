@@ -44,7 +44,6 @@ class StubChain:
             "eth_getBlockByNumber": lambda params: self._ledger.block(self._number(params[0])),
             "eth_getBlockByHash": lambda params: self._ledger.block(number_of(params[0])),
             "eth_getTransactionReceipt": lambda params: self._ledger.receipt(params[0]),
-            "eth_getBlockReceipts": lambda params: self._ledger.receipts(self._number(params[0])),
             "eth_getTransactionByHash": self._transaction,
             "eth_getTransactionCount": lambda params: hex(self._ledger.count(*params)),
             "eth_sendRawTransaction": lambda params: self._ledger.send(

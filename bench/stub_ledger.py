@@ -184,15 +184,6 @@ class Ledger:
         logs = _settlement_logs(mined.sent.authorization) if mined.is_success else []
         return _receipt(tx_hash, mined.block, mined.sent.signer, logs, is_success=mined.is_success)
 
-    def receipts(self, number: int) -> list[dict[str, Any]] | None:
-        """Return the receipts of a block's settlements; None above the newest block."""
-        if number > self.head():
-            return None
-        start = bisect.bisect_left(self._in_order, number, key=lambda mined: mined.block)
-        end = bisect.bisect_right(self._in_order, number, key=lambda mined: mined.block)
-        found = (self.receipt(mined.sent.tx_hash) for mined in self._in_order[start:end])
-        return [receipt for receipt in found if receipt is not None]
-
     def logs(self, first: int, last: int, topics: list[Any]) -> list[dict[str, Any]]:
         """Return the settlements' logs in a range of blocks that match a filter's topics."""
         start = bisect.bisect_left(self._in_order, first, key=lambda mined: mined.block)

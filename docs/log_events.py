@@ -157,6 +157,7 @@ EVENTS: dict[str, str] = {
     ),
     "payment.method_refused": "A payment method will never take this payment.",
     "payment.method_silent": "A payment method failed or timed out; retried.",
+    "payment.not_prepared": "A settler failed or took long to read ahead; its check reads again.",
     "payment.not_sent": "The settler could not send a settlement; retried.",
     "payment.open": "A settlement's outcome is still unknown; the sweep continues.",
     "payment.receipt_failed": ("A way to pay made no receipt; the buyer got the task without one."),
@@ -210,9 +211,6 @@ EVENTS: dict[str, str] = {
         "be compared with the chain."
     ),
     "retention.swept": "Tasks whose expired outputs were deleted.",
-    "rpc.no_block_receipts": (
-        "The endpoint returned no receipts of a block; for ten minutes they are read one by one."
-    ),
     "retention.strays_deleted": "Files without a task were deleted.",
     "trial.end_not_noted": "The end of such a generation could not be written.",
     "trial.failed": "A generation from the page of an endpoint ended by a fault.",

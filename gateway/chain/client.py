@@ -10,15 +10,16 @@ from typing import Any, TypeVar
 from gateway.chain.decode import (
     read_block,
     read_bytes,
+    read_count,
     read_event,
+    read_receipt,
     read_transfer,
     read_word,
 )
 from gateway.chain.endpoints import Endpoint, RpcEndpoints
 from gateway.chain.log_ranges import LogsTooNarrow
-from gateway.chain.receipts import Receipts
 from gateway.chain.retries import EndpointLags, RetryTiming
-from gateway.concurrency.shared_answers import SharedAnswer
+from gateway.concurrency.shared_answers import SharedAnswer, SharedAnswers
 from gateway.contracts import CallReverted
 from gateway.contracts.chain import Addresses
 from gateway.domain import Block, MinedTransfer, Receipt
@@ -44,6 +45,9 @@ _FEW_QUERIES = 20
 _MANY_QUERIES = 400
 # Bids are twice the base fee, which rises by 2 % a second at most, in full blocks of Base.
 _FEES_TTL_S = 1.0
+# Base makes the next block after this time; under load, a block has the receipts of several sales.
+_BLOCK_TTL_S = 0.2
+_MOST_BLOCKS = 64
 
 
 class Web3Chain:
@@ -58,7 +62,10 @@ class Web3Chain:
             timing=timing or RetryTiming(),
         )
         self._fees: SharedAnswer[tuple[int, int]] = SharedAnswer(time.monotonic, ttl_s=_FEES_TTL_S)
-        self._receipts = Receipts(time.monotonic)
+        # By endpoint, number and hash. A block that lacks a receipt is never kept.
+        self._blocks: SharedAnswers[Any] = SharedAnswers(
+            time.monotonic, ttl_s=_BLOCK_TTL_S, most=_MOST_BLOCKS
+        )
 
     async def start(self) -> None:
         """Connect, and check the first endpoint that responds."""
@@ -124,9 +131,23 @@ class Web3Chain:
         """
 
         async def ask(endpoint: Endpoint) -> Receipt | None:
-            return await self._receipts.read(endpoint, tx_hash)
+            raw = await endpoint.request("eth_getTransactionReceipt", tx_hash)
+            if raw is None or raw["blockHash"] is None:
+                return None
+            return read_receipt(raw, await self._fetch_block_of(endpoint, raw), tx_hash)
 
         return await self._rpc.ask_in_order(ask, is_final=lambda receipt: receipt is not None)
+
+    async def _fetch_block_of(self, endpoint: Endpoint, raw: Any) -> Any:
+        """Return the endpoint's block with a receipt's number, as JSON."""
+        number, block_hash = hex(read_count(raw["blockNumber"])), read_word(raw["blockHash"])
+        try:
+            return await self._blocks.get(
+                f"{endpoint.place} {number} {block_hash}",
+                partial(_fetch_exact_block, endpoint, number, block_hash),
+            )
+        except _AnotherBlock as other:
+            return other.raw
 
     async def call(
         self,
@@ -327,6 +348,23 @@ async def _fetch_block(endpoint: Endpoint, method: str, which: str) -> Block:
         # A search by time would never end on an endpoint that always answers with the same block.
         raise EndpointLags(f"RPC endpoint {endpoint.place} answers with another block than {which}")
     return block
+
+
+class _AnotherBlock(Exception):
+    """The endpoint has no block of a number, or one with another hash, as `raw`."""
+
+    def __init__(self, raw: Any) -> None:
+        super().__init__()
+        self.raw = raw
+
+
+async def _fetch_exact_block(endpoint: Endpoint, number: str, block_hash: str) -> Any:
+    """Return a block as JSON; raises `_AnotherBlock`, and `ValueError` for a malformed one."""
+    raw = await endpoint.request("eth_getBlockByNumber", number, False)  # noqa: FBT003 - JSON-RPC
+    if raw is None or read_word(raw["hash"]) != block_hash:
+        raise _AnotherBlock(raw)
+    read_block(raw)
+    return raw
 
 
 async def _fetch_known(endpoint: Endpoint, block_hash: str) -> Block:

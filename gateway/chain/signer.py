@@ -8,6 +8,7 @@ nonce and a higher fee.
 
 import asyncio
 import contextlib
+import functools
 from collections.abc import Awaitable, Callable, Collection, Sequence
 
 import attrs
@@ -31,6 +32,7 @@ from gateway.contracts import (
     UnsignedTransaction,
 )
 from gateway.domain import Payment
+from gateway.errors import ChainUnavailable
 
 # The gateway sells only while the key can pay for this many more calls.
 _RESERVE_CALLS = 5
@@ -52,6 +54,9 @@ Fees = tuple[int, int]
 
 MostNonces = Callable[[Payment], Awaitable[int]]
 """Returns how many nonces a payment may use before the gateway stops spending gas on it."""
+
+Remembered = Callable[[], int | None]
+"""Returns the key's mined transactions, read beside a simulation; None once that is old."""
 
 WriteDown = Callable[[Payment, UnsignedTransaction], Awaitable[SignedTransaction | None]]
 """Signs with the next nonce, and stores transaction and payment state in one write.
@@ -185,13 +190,13 @@ class Signer:
         return self._sent_at.setdefault(tx_hash, now) != now
 
     async def send_new(
-        self, payment: Payment, call: Call, *, mined: int | None = None
+        self, payment: Payment, call: Call, *, mined: Remembered | None = None
     ) -> str | None:
         """Sign, store and send. The payment must have no pending transaction.
 
-        `mined` is the key's count of mined transactions, if it was read beside a simulation of this
-        call a moment ago. Then the payment's first transaction is not simulated again. Returns the
-        transaction's hash, or None if the call would revert.
+        `mined` is the count beside a simulation of this call. While it is fresh, the payment's
+        first transaction is not simulated again. Returns the transaction's hash, or None if the
+        call would revert.
         """
         # The journal returns in the order of its writes, so sends start in nonce order.
         return await self._send(await self._begin(payment, call, mined))
@@ -249,7 +254,7 @@ class Signer:
         return transaction.tx_hash
 
     async def _begin(
-        self, payment: Payment, call: Call, mined: int | None = None
+        self, payment: Payment, call: Call, mined: Remembered | None = None
     ) -> SignedTransaction | None:
         """Simulate, then have the journal sign with the next nonce and store the transaction.
 
@@ -260,24 +265,27 @@ class Signer:
         if used and self._most_nonces is not None and used >= await self._most_nonces(payment):
             return None
         fees = await self.bid()
-        try:
-            if used or mined is None:
-                count = await self._simulate_and_count(call, fees)
-            else:
-                count = mined
-        except CallReverted:
-            # Spent or expired; reconciliation finds out which.
-            return None
-        unsigned = UnsignedTransaction(
+        unsigned = functools.partial(
+            UnsignedTransaction,
             signer=self.address,
             signers=self._signers,
-            chain_nonce=count,
             used_nonces=used,
             most_waiting=MAX_WAITING,
             sign=lambda nonce: self._sign(self._make_transaction(call, nonce, fees)),
         )
+        # Only now: the calls above may have taken long.
+        count = None if used or mined is None else mined()
+        if count is not None:
+            # If too many wait by this count, some may have been mined since.
+            with contextlib.suppress(ChainUnavailable), self._measured(self.address):
+                return await self._write_down(payment, unsigned(chain_nonce=count))
+        try:
+            count = await self._simulate_and_count(call, fees)
+        except CallReverted:
+            # Spent or expired; reconciliation finds out which.
+            return None
         with self._measured(self.address):
-            return await self._write_down(payment, unsigned)
+            return await self._write_down(payment, unsigned(chain_nonce=count))
 
     async def _simulate_and_count(self, call: Call, fees: Fees) -> int:
         _, count = await asyncio.gather(self.simulate(call, fees), self.count_mined())

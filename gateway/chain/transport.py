@@ -89,13 +89,12 @@ class KeepAliveProvider(AsyncHTTPProvider):
         """Send a JSON-RPC request, as web3 does but without its cache.
 
         Raises `EndpointRefused` if the endpoint is busy, broken or unreachable, `TypeError` for
-        parameters that are not JSON, and `ValueError` or `msgspec.DecodeError` for a response that
-        is not.
+        parameters that are not JSON, and `ValueError` for a response that is not.
         """
         # web3's encoder checks each value for its own types; our parameters are plain JSON.
         asked = {"jsonrpc": "2.0", "method": method, "params": params, "id": next(self._ids)}
         try:
-            return msgspec.json.decode(await self._post_renewed(json.dumps(asked).encode()))
+            return _decode(await self._post_renewed(json.dumps(asked).encode()))
         except aiohttp.ClientConnectionError as error:
             raise EndpointRefused(type(error).__name__) from None
 
@@ -149,6 +148,14 @@ class KeepAliveProvider(AsyncHTTPProvider):
         await self._session.close()
 
 
+def _decode(body: bytes) -> Any:
+    """Decode JSON; slowly what msgspec refuses, such as half a surrogate in a revert's message."""
+    try:
+        return msgspec.json.decode(body)
+    except msgspec.DecodeError:
+        return json.loads(body.decode())
+
+
 def _read_failed(status: int, headers: Mapping[str, str], body: bytes) -> Any:
     """Return the JSON-RPC error in an HTTP error response: vendors send some with status 400.
 
@@ -169,8 +176,8 @@ def _read_failed(status: int, headers: Mapping[str, str], body: bytes) -> Any:
 def _read_error(body: bytes) -> dict[str, Any] | None:
     """Parse a JSON-RPC error, also in a list of one or without its envelope."""
     try:
-        answer = msgspec.json.decode(body.removeprefix(codecs.BOM_UTF8))
-    except (ValueError, msgspec.DecodeError):
+        answer = _decode(body.removeprefix(codecs.BOM_UTF8))
+    except ValueError:
         return None
     if isinstance(answer, list) and len(answer) == 1:
         (answer,) = answer

@@ -166,8 +166,8 @@ class Settler(Protocol):
     """Brings the transfer of a reserved x402 payment on-chain.
 
     `async def prepare(authorization)` is optional. It may read ahead what `check` and `submit` need
-    while the chain checks the authorization, and `ChainUnavailable` is ignored. It promises
-    nothing: `check` is only called if the authorization passed.
+    while the chain checks the authorization, for five seconds at most. An error does not fail the
+    sale. It promises nothing: `check` is only called if the authorization passed.
     """
 
     async def check_ready(self) -> None:

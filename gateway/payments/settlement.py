@@ -35,6 +35,8 @@ _MOST_FAILED = 100
 class SettlementTiming:
     """Durations in seconds."""
 
+    # For what a settler reads ahead: the payer's next purchase waits.
+    prepare_s: float = 5.0
     # Between two reads of the receipt, while the buyer waits: one block of Base.
     poll_s: float = 0.2
     # Before the first one. With the time of the calls that is one block, too.
@@ -110,9 +112,17 @@ class Settlements:
     async def prepare(self, authorization: Authorization) -> None:
         """Let the settler read ahead, if it does; its check asks again for what is missing."""
         prepare = getattr(self.settler, "prepare", None)
-        if prepare is not None:
-            with contextlib.suppress(ChainUnavailable):
+        if prepare is None:
+            return
+        try:
+            async with asyncio.timeout(self.timing.prepare_s):
                 await prepare(authorization)
+        except ChainUnavailable:
+            return
+        except BaseException as error:
+            if not is_plugins_own(error):
+                raise
+            _log.warning("payment.not_prepared", error=type(error).__name__)
 
     @property
     def addresses(self) -> Sequence[str]:

@@ -8,7 +8,7 @@ code are never batched, because their code could use up the gas of the others.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import attrs
 import structlog
@@ -16,7 +16,7 @@ import structlog
 from gateway import Payment, PluginContext
 from gateway.chain.smart_wallets import KEY_GAS, is_signed_by_key
 from gateway.chain.transactions import MULTICALL3, Call
-from gateway_local_settler.keys import NO_COUNTS, SettlementKeys
+from gateway_local_settler.keys import CountOf, SettlementKeys, no_count
 
 # For the transaction itself and Multicall3's loop. 100 payments, the most that settings allow, have
 # 15,050,000 gas. Base allows a transaction 2^24 = 16,777,216 (EIP-7825; Base docs, "Throughput and
@@ -64,7 +64,7 @@ class Batches:
         self._has_multicall: bool | None = None
 
     async def submit(
-        self, payment: Payment, call: Call, counts: Mapping[str, int] = NO_COUNTS
+        self, payment: Payment, call: Call, count_of: CountOf = no_count
     ) -> str | None:
         """Resend the payment's signed transaction, or sign and send one, alone or in a batch.
 
@@ -73,7 +73,7 @@ class Batches:
         if sent := await self._keys.resend(payment):
             return sent
         if not self._sending and not self._queue:
-            return await self._send_first(payment, call, counts)
+            return await self._send_first(payment, call, count_of)
         loop = asyncio.get_running_loop()
         waiting = _Waiting(payment, call, loop.create_future())
         self._queue.append(waiting)
@@ -84,12 +84,10 @@ class Batches:
         finally:
             timer.cancel()
 
-    async def _send_first(
-        self, payment: Payment, call: Call, counts: Mapping[str, int]
-    ) -> str | None:
+    async def _send_first(self, payment: Payment, call: Call, count_of: CountOf) -> str | None:
         self._sending += 1
         try:
-            return await self._keys.send_new(payment, call, counts)
+            return await self._keys.send_new(payment, call, count_of)
         finally:
             self._sending -= 1
             self._continue()

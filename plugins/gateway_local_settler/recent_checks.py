@@ -1,5 +1,6 @@
 """Readings of a purchase's check, which its settlement a moment later need not repeat."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 
 import attrs
@@ -14,18 +15,33 @@ _MOST = 2_000
 
 @attrs.frozen
 class Reading:
-    """The mined transactions of settlement keys by address, read beside a simulation."""
+    """What was read beside a simulation: the payer's code, and the mined transactions of keys.
 
-    # Unix seconds, before both were asked.
-    at: float
+    It is fresh by two clocks: the time of day may be set back, and the steady one stops while a
+    machine is suspended.
+    """
+
+    is_code: bool
+    # By address of a settlement key.
     counts: Mapping[str, int]
+    is_fresh: Callable[[], bool]
+
+    def count_of(self, address: str) -> int | None:
+        """Return a key's mined transactions; None if they were not read, or once they are old."""
+        return self.counts.get(address) if self.is_fresh() else None
+
+
+def begin_freshness(now: Callable[[], float]) -> Callable[[], bool]:
+    """Return a function that is True for the next second. Call this before anything is read."""
+    steady = asyncio.get_running_loop().time
+    began_at, began_steady = now(), steady()
+    return lambda: 0 <= now() - began_at < FRESH_S and steady() - began_steady < FRESH_S
 
 
 class RecentChecks:
     """Readings by authorization. Each is taken once, and only while it is fresh."""
 
-    def __init__(self, now: Callable[[], float]) -> None:
-        self._now = now
+    def __init__(self) -> None:
         # The newest one comes last.
         self._kept: dict[Authorization, Reading] = {}
 
@@ -39,5 +55,4 @@ class RecentChecks:
     def take(self, authorization: Authorization) -> Reading | None:
         """Return and forget an authorization's reading; None if it is too old or there is none."""
         reading = self._kept.pop(authorization, None)
-        is_fresh = reading is not None and 0 <= self._now() - reading.at < FRESH_S
-        return reading if is_fresh else None
+        return reading if reading is not None and reading.is_fresh() else None

@@ -5,8 +5,7 @@ before it is sent, so a restart sends the same bytes again and loses no nonce.
 """
 
 import asyncio
-import functools
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 from gateway import (
     Authorization,
@@ -31,11 +30,10 @@ from gateway.chain.smart_wallets import (
     unwrap_signature,
 )
 from gateway.chain.transactions import Call
-from gateway.concurrency.shared_answers import SharedAnswers
 from gateway.contracts import GasOfKey
 from gateway_local_settler.batches import Batches
-from gateway_local_settler.keys import SettlementKeys
-from gateway_local_settler.recent_checks import Reading, RecentChecks
+from gateway_local_settler.keys import CountOf, SettlementKeys, no_count
+from gateway_local_settler.recent_checks import Reading, RecentChecks, begin_freshness
 from gateway_local_settler.waits import KeyWaits
 
 # The most nonces of a settlement key for one payment: one that another process takes, one that is
@@ -46,11 +44,6 @@ _MAX_NONCES = 3
 _MAX_NONCES_OF_CODE = 1
 _MAX_NONCES_UNDEPLOYED = 2
 _HOUR_S = 3600.0
-# How long a payer without code is remembered. Code that it gets later can make a settlement revert,
-# as code that it gets just after a check. Both count for the hour's gas and bar the payer.
-REMEMBERED_S = 120.0
-# Payers, a few hundred bytes each. Each has signed a payment that the chain would accept.
-_MOST_REMEMBERED = 2_000
 _REFUSED = "invalid_exact_evm_payload_signature"
 _NOT_NOW = "A direct USDC transfer works."
 
@@ -67,10 +60,9 @@ class LocalSettler:
                 "Example: GATEWAY_SETTLEMENT_KEY=0x<64 hexadecimal digits>"
             )
         self._context = context
-        self._payers = Payers(context)
         self._waits = KeyWaits(context.now, has_locks=bool(context.settings.database_url))
         # Of checks that have begun, and of those that passed.
-        self._begun, self._passed = RecentChecks(context.now), RecentChecks(context.now)
+        self._begun, self._passed = RecentChecks(), RecentChecks()
         addresses = [address_of(secret) for secret in secrets]
         self._keys = SettlementKeys(
             [
@@ -130,29 +122,29 @@ class LocalSettler:
         """Read what a plain account's check and settlement need, beside its simulation."""
         if not is_signed_by_key(authorization, self._context.settings.chain):
             return
-        began_at = self._context.now()
-        counts, _ = await asyncio.gather(
-            self._keys.read_ahead(KEY_GAS), self._payers.has_code(authorization)
+        is_fresh = begin_freshness(self._context.now)
+        counts, is_code = await asyncio.gather(
+            self._keys.read_ahead(KEY_GAS), has_code(authorization, self._context.chain)
         )
-        self._begun.keep(authorization, Reading(began_at, counts))
+        self._begun.keep(authorization, Reading(is_code, counts, is_fresh))
 
     async def check(self, authorization: Authorization, quote: Quote) -> None:
         """Check that a key can pay for this settlement at the gas price of a block.
 
-        The call has just been simulated. If its result depends on the token alone, the settlement
-        relies on that simulation for a second.
+        The call has just been simulated. The settlement of an account whose code was read beside
+        that, and is empty, relies on that simulation for a second.
 
         For an account with code the settlement is simulated as its transaction would run: from our
         key, at real fees. Raises `PaymentRequired` if that reverts, and `ExecutionError`.
         """
-        chain = self._context.chain
+        reading = self._begun.take(authorization)
         call, is_code = await asyncio.gather(
-            settlement_call(authorization, quote.network, chain),
-            self._payers.has_code(authorization),
+            settlement_call(authorization, quote.network, self._context.chain),
+            self._has_code(authorization, reading),
         )
         await self._check_funds(call.gas)
         if not is_code:
-            if reading := self._begun.take(authorization):
+            if reading is not None:
                 self._passed.keep(authorization, reading)
             return
         await self._check_failed_gas()
@@ -160,6 +152,11 @@ class LocalSettler:
             await self._keys.simulate(call)
         except CallReverted:
             raise PaymentRequired(_REFUSED) from None
+
+    async def _has_code(self, authorization: Authorization, reading: Reading | None) -> bool:
+        if reading is not None:
+            return reading.is_code
+        return await has_code(authorization, self._context.chain)
 
     async def _check_failed_gas(self) -> None:
         """Raise `ExecutionError` if failed settlements of smart accounts burned the hour's gas."""
@@ -190,20 +187,20 @@ class LocalSettler:
         call, or the payment has used all its nonces.
         """
         call = await self._build_call(payment)
-        counts = self._take_counts(payment)
+        count_of = self._take_counts(payment)
         if self._batches is None:
-            return await self._keys.submit(payment, call, counts)
-        return await self._batches.submit(payment, call, counts)
+            return await self._keys.submit(payment, call, count_of)
+        return await self._batches.submit(payment, call, count_of)
 
-    def _take_counts(self, payment: Payment) -> Mapping[str, int]:
-        """Return the readings of a check that has just passed; empty if there was none.
+    def _take_counts(self, payment: Payment) -> CountOf:
+        """Return the counts of a check that has just passed, if there was one.
 
         Every later submit simulates again.
         """
         if payment.authorization is None:
-            return {}
+            return no_count
         reading = self._passed.take(payment.authorization)
-        return {} if reading is None else reading.counts
+        return no_count if reading is None else reading.count_of
 
     async def tend(self) -> None:
         """Resend unmined transactions, with a higher fee if they are stuck."""
@@ -249,20 +246,3 @@ class LocalSettler:
             f"The settlement wallet {self.about}. x402 needs {money.needed_wei(gas) / 10**18:.6f} "
             f"ETH; send it some ETH on {network}."
         )
-
-
-class Payers:
-    """Remembers for two minutes which payers have no code: a frequent buyer costs one call less."""
-
-    def __init__(self, context: PluginContext) -> None:
-        self._chain, self._network = context.chain, context.settings.chain
-        self._known: SharedAnswers[bool] = SharedAnswers(
-            context.now, ttl_s=REMEMBERED_S, most=_MOST_REMEMBERED
-        )
-
-    async def has_code(self, authorization: Authorization) -> bool:
-        """Whether code verifies this payer's signature; raises `ChainUnavailable`."""
-        ask = functools.partial(has_code, authorization, self._chain)
-        if not is_signed_by_key(authorization, self._network):
-            return await ask()
-        return await self._known.get(authorization.sender, ask)

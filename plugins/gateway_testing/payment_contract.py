@@ -6,6 +6,7 @@ class TestMine(PaymentVerifierContract): plugin = gateway_mine
         return a_payment_header_that_pays(quote, now)
 """
 
+import contextlib
 import json
 import re
 import string
@@ -50,7 +51,7 @@ class PaymentVerifierContract:
     """The settings that the plugin needs to register, by their names in gateway.toml."""
 
     def header(self, quote: Quote, now: int) -> str:
-        """Return a header that pays a quote; its signature is not verified here."""
+        """Return a header that pays a quote. Sign it if the plugin recovers signatures itself."""
         raise NotImplementedError("override `header`: return a payment header for the quote")
 
     @pytest.fixture
@@ -195,6 +196,18 @@ class PaymentVerifierContract:
             pass
         else:
             pytest.fail("`check_chain` accepted a payment that no chain has confirmed.")
+
+    @pytest.mark.asyncio
+    async def test_the_transfer_is_simulated(self, proof: Proof, tmp_path: Path) -> None:
+        """A settler may send it without another simulation."""
+        chain = FakeChain(accepts_calls=True)
+        verifier = registered(self.plugin, _HOOK, context_of(chain, tmp_path, self.values))
+        with contextlib.suppress(PaymentRequired, ChainUnavailable):
+            await verifier.check_chain(proof.authorization)
+        nonce = bytes.fromhex(proof.authorization.nonce[2:])
+        assert any(nonce in data for data in chain.called), (
+            "`check_chain` did not simulate the transfer with the authorization's nonce."
+        )
 
     @pytest.mark.parametrize("paid_tx", [TX_HASH, None])
     def test_a_receipt_fits_into_headers(

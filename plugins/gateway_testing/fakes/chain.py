@@ -32,6 +32,10 @@ class FakeChain:
     receipts: dict[str, Receipt] = attrs.field(factory=dict)
     is_silent: bool = False
     asked: int = 0
+    accepts_calls: bool = False
+    """Whether accounts have code, and every call succeeds."""
+    called: list[bytes] = attrs.field(factory=list)
+    """The data of the calls that succeeded."""
 
     async def receipt(self, tx_hash: str) -> Receipt | None:
         """Return a receipt that a test added."""
@@ -70,6 +74,22 @@ class FakeChain:
     async def block(self, block_hash: str) -> Block:
         """Return a block by its hash."""
         return await self.block_at(int(block_hash, 16))
+
+    async def call(self, data: bytes, **_: Any) -> bytes:
+        """Record a call that succeeds, if calls do."""
+        self._ask_if_accepting()
+        self.called.append(data)
+        return b""
+
+    async def code(self, _: str, **__: Any) -> bytes:
+        """Return code, if calls succeed."""
+        self._ask_if_accepting()
+        return b"\1"
+
+    def _ask_if_accepting(self) -> None:
+        self._ask()
+        if not self.accepts_calls:
+            raise ChainUnavailable("No RPC endpoint answers.")
 
     def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
         """Return a call that raises `ChainUnavailable`, for every other method of a chain."""

@@ -34,7 +34,7 @@ def proxies(chain):
 
 async def test_the_receipts_of_a_block_cost_one_read_of_it(settings, proxies, payer, monkeypatch):
     # However slow the machine is.
-    monkeypatch.setattr("gateway.chain.receipts._BLOCK_TTL_S", 3600.0)
+    monkeypatch.setattr("gateway.chain.client._BLOCK_TTL_S", 3600.0)
     tx_hash = payer.transfer(20_000)
     reader = Web3Chain(attrs.evolve(settings, rpc_urls=(proxies[0].url,)))
     await reader.head()

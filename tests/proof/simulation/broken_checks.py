@@ -3,11 +3,13 @@
 from typing import Any
 
 from gateway.chain.authorization_checks import AuthorizationChecks
-from gateway.chain.signer import Signer
-from gateway.store import SqliteStore, nonces
+from gateway.chain.smart_wallets import is_signed_by_key
+from gateway.domain.eip3009 import BASE
+from gateway.store import SqliteStore
 from gateway.store import payments as payment_writes
 from gateway.store.sql import as_write
-from gateway_local_settler import LocalSettler
+from gateway_local_settler import settler
+from gateway_local_settler.settler import LocalSettler
 from tests.proof.simulation.broken_accepting import claim_or_ignore
 from tests.proof.simulation.mutant import Mutant, patched
 
@@ -37,20 +39,14 @@ def claim_not_read() -> Mutant:
     )
 
 
-def count_alone() -> Mutant:
-    original = LocalSettler._take_counts
+def code_not_read() -> Mutant:
+    async def has_code(authorization: Any, chain: Any, **more: Any) -> bool:
+        """Believe that an account whose key signed has no code."""
+        by_key = is_signed_by_key(authorization, BASE)
+        return False if by_key else await original(authorization, chain, **more)
 
-    def _take_counts(self: Any, payment: Any) -> Any:
-        return dict.fromkeys(original(self, payment), 0)
-
-    return Mutant(
-        "the remembered count names the nonce, without the journal",
-        (
-            (LocalSettler, "_take_counts", _take_counts),
-            (nonces, "next_nonce", lambda db, address, chain_nonce: chain_nonce),
-            (nonces, "check_nonce_free", lambda db, transaction: None),
-        ),
-    )
+    original = settler.has_code
+    return Mutant("an account whose key signed counts as plain", ((settler, "has_code", has_code),))
 
 
 def code_unsimulated() -> Mutant:
@@ -58,17 +54,7 @@ def code_unsimulated() -> Mutant:
         if reading := self._begun.take(authorization):
             self._passed.keep(authorization, reading)
 
-    async def most_nonces(self: Any, payment: Any) -> int:
-        return 3
-
-    async def simulate(self: Any, call: Any, fees: Any = None) -> None:
-        """Believe it."""
-
     return Mutant(
-        "an account with code is not simulated at real fees",
-        (
-            (LocalSettler, "check", check),
-            (Signer, "simulate", simulate),
-            (LocalSettler, "_most_nonces", most_nonces),
-        ),
+        "an account with code relies on a simulation without fees",
+        ((LocalSettler, "check", check),),
     )

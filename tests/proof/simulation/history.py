@@ -16,6 +16,7 @@ from tests.proof.simulation import (
     market,
     old_sales,
 )
+from tests.proof.simulation import delegators as delegating
 from tests.proof.simulation.bank import Bank
 from tests.proof.simulation.chain import SimulatedChain
 from tests.proof.simulation.database import open_database
@@ -49,6 +50,7 @@ class Cast:
     customers: list[Customer]  # with vouchers
     spoilers: list[crowd.Spoiler] = attrs.field(factory=list)  # of batches
     burners: list[gas_burners.Burner] = attrs.field(factory=list)
+    delegators: list[delegating.Delegator] = attrs.field(factory=list)
     old_buyers: list[old_sales.OldBuyer] = attrs.field(factory=list)  # of a lost database
     code_payers: list[DirectPayer] = attrs.field(factory=list)  # of reserved amounts
 
@@ -96,6 +98,7 @@ class Cast:
             *self.customers,
             *self.spoilers,
             *self.burners,
+            *self.delegators,
             *self.old_buyers,
             *self.code_payers,
         ]
@@ -157,6 +160,7 @@ class History:
             self.cast.old_buyers = old_sales.draw(self.town, seed, self.db)
         if terms.settlement != "relay":
             self.cast.burners = gas_burners.draw(self.town, seed, in_crowd=terms.batch > 1)
+            self.cast.delegators = delegating.draw(self.town, seed)
         self.cast.code_payers = code_payers.draw(self.town, seed)
         self.lives = 0
 

@@ -12,6 +12,7 @@ from tests.proof.simulation import (
     burners,
     code_payers,
     crowd,
+    delegators,
     flippers,
     market,
     old_sales,
@@ -71,6 +72,7 @@ def check(ground: Ground, cast: Any) -> list[str]:
     found += refunds.check(ground)
     found += flippers.check(ground, cast.flippers)
     found += burners.check(ground)
+    found += delegators.check(ground, cast.delegators)
     found += crowd.check(ground, cast.spoilers)
     found += voucher_truth.check(ground, cast.customers)
     found += old_sales.check(cast.old_buyers, rows)
@@ -178,7 +180,14 @@ def _forgotten(rows: list[Row], cast: Any) -> list[str]:
     known = {row.task_id: row for row in rows}
     found = []
     buyers = (*cast.payers, *cast.directs, *cast.code_payers, *cast.observers)
-    for person in (*buyers, *cast.cheats, *cast.flippers, *cast.spoilers, *cast.burners):
+    for person in (
+        *buyers,
+        *cast.cheats,
+        *cast.flippers,
+        *cast.spoilers,
+        *cast.burners,
+        *cast.delegators,
+    ):
         for task_id, prompt in person.accepted:
             row = known.get(task_id)
             if row is None:

@@ -4,13 +4,14 @@ Implements `contracts.Chain` with the fail-over rules of `Web3Chain`: the first 
 result wins; None is believed only if an endpoint responded.
 """
 
+import random
 from collections.abc import Callable
 from typing import Any
 
 import attrs
 
 from gateway import Block, CallReverted, ChainUnavailable, Receipt
-from gateway.chain import receipts
+from gateway.chain import decode
 from gateway.chain.transactions import MULTICALL3
 from gateway.contracts.chain import Addresses
 from gateway.domain import Log, MinedTransfer
@@ -20,34 +21,99 @@ from gateway.domain.eip3009 import (
     topic,
     uint,
 )
-from tests.proof.simulation.blocks import MinedBlock, decode_raw
+from tests.proof.simulation.blocks import MinedBlock, decode_raw, number_of
 from tests.proof.simulation.chain import SimulatedChain, Underpriced
-from tests.proof.simulation.nodes import Node
 from tests.proof.simulation.world import World
 
 _SAFE_S = 16.0  # until the network calls a block safe
-_NO_RECEIPTS = 0.7  # how often an endpoint has no receipts of whole blocks
-_NO_LIST = 0.2  # the same, asked for a receipt
+_LAGS_S = (0.2, 0.2, 0.6, 2.0, 4.0, 10.0)  # of an endpoint behind
+_LOGS_BEHIND_S = 8.0
+_LAGGING_LOGS = 0.2  # of the endpoints index logs late, as some vendors do
 
 
 @attrs.frozen
-class _Endpoint:
-    """A node as `receipts.Receipts` asks it."""
+class Vendor:
+    """The limits that an endpoint has in every weather."""
 
-    rpc: "FaultyRpc"
-    node: Node
+    kept_states: int | None  # of its newest blocks; None: of all
+    log_lag_s: float  # until the logs of a block can be searched
 
-    @property
-    def place(self) -> int:
-        return self.node.place
+    @classmethod
+    def draw(cls, seed: int, place: int) -> "Vendor":
+        """Return an endpoint's limits, drawn by its own random generator."""
+        dice = random.Random(f"vendor {seed} {place}")
+        return cls(
+            kept_states=dice.choice((None, None, None, 128)),
+            log_lag_s=dice.uniform(1.0, 180.0) if dice.random() < _LAGGING_LOGS else 0.0,
+        )
 
-    async def request(self, method: str, *params: Any) -> Any:
-        answers = {
-            "eth_getTransactionReceipt": self.rpc.raw_receipt,
-            "eth_getBlockByNumber": self.rpc.raw_block,
-            "eth_getBlockReceipts": self.rpc.raw_receipts,
-        }
-        return await answers[method](self.node, *params)
+
+_NO_RECEIPTS = 0.7  # how often an endpoint has no receipts of whole blocks
+
+
+class Node:
+    """One endpoint: its newest block may be old, or a replaced one."""
+
+    def __init__(self, place: int, chain: SimulatedChain, world: World) -> None:
+        self._vendor = Vendor.draw(world.seed, place)
+        self._place = place
+        self._chain = chain
+        self._world = world
+
+    def tip(self) -> MinedBlock:
+        """Return the newest block that this endpoint knows now."""
+        world, chain = self._world, self._chain
+        newest = number = chain.stuck.get(self._place, chain.head_number)
+        if world.strikes(world.odds.lag, "endpoint behind"):
+            number = min(chain.number_before(world.dice.choice(_LAGS_S)), newest)
+            orphan = next(reversed(chain.orphans.values()), None)
+            is_there = orphan is not None and number <= orphan.number <= newest
+            if is_there and world.strikes(0.5, "replaced block shown"):
+                return orphan
+        return chain.at(number)
+
+    def find(self, block_hash: str) -> MinedBlock:
+        """Return a block by hash. Raises `ChainUnavailable` if it is not known here yet."""
+        return self._find(block_hash, self.tip())
+
+    def _find(self, block_hash: str, tip: MinedBlock) -> MinedBlock:
+        number = number_of(block_hash)
+        if number <= tip.number:
+            for block in (self._chain.at(number), self._chain.orphans.get(number)):
+                if block is not None and block.hash == block_hash:
+                    return block
+        raise ChainUnavailable("unknown block")
+
+    def numbered(self, number: int) -> MinedBlock | None:
+        """Return the block of a number in this endpoint's chain; None above its newest block."""
+        return self._numbered(number, self.tip())
+
+    def _numbered(self, number: int, tip: MinedBlock) -> MinedBlock | None:
+        if number >= tip.number:
+            return tip if number == tip.number else None
+        return self._chain.at(number)
+
+    def state_of(self, at: Block | int | None) -> MinedBlock:
+        """Return a block whose state is read. Raises `ChainUnavailable` if it is gone here."""
+        tip = self.tip()
+        if at is None:
+            return tip
+        block = self._numbered(at, tip) if isinstance(at, int) else self._find(at.hash, tip)
+        if block is None:
+            raise ChainUnavailable("unknown block")
+        kept = self._vendor.kept_states
+        if kept is not None and block.number <= tip.number - kept:
+            self._world.faults["state of an old block gone"] += 1
+            raise ChainUnavailable("missing trie node")
+        return block
+
+    def indexed(self) -> int:
+        """Return the newest block whose logs can be searched here."""
+        world, lag_s = self._world, self._vendor.log_lag_s
+        world.faults["log index late"] += bool(lag_s)
+        if world.strikes(world.odds.lag / 4, "logs behind"):
+            lag_s = max(lag_s, _LOGS_BEHIND_S)
+        return self._chain.number_before(lag_s)
 
 
 class FaultyRpc:
@@ -58,7 +124,6 @@ class FaultyRpc:
         self._world = world
         self.life = self._life = life
         self._nodes = [Node(place, chain, world) for place in range(2)]
-        self._receipts = receipts.Receipts(world.loop.time)
 
     async def start(self) -> None:
         await self.head()
@@ -161,31 +226,12 @@ class FaultyRpc:
         return None
 
     async def _read_receipt(self, node: Node, tx_hash: str) -> Receipt | None:
-        """Read a receipt by production's code, from one endpoint."""
-        return await self._receipts.read(_Endpoint(self, node), tx_hash)
-
-    async def raw_receipt(self, node: Node, tx_hash: str) -> Any:
-        """Answer eth_getTransactionReceipt."""
+        """Request a receipt and the block of its number, as `Web3Chain` does."""
         shown = await self._one(node, lambda node: self._show_receipt(node, tx_hash))
-        return None if shown is None else _raw_receipt(shown)
-
-    async def raw_block(self, node: Node, number: str, _: bool) -> Any:
-        """Answer eth_getBlockByNumber."""
-        return _raw_block(await self._one(node, lambda node: node.numbered(int(number, 16))))
-
-    async def raw_receipts(self, node: Node, number: str) -> Any:
-        """Answer eth_getBlockReceipts, by the endpoint's own chain."""
-
-        def ask(node: Node) -> MinedBlock | None:
-            if self._world.strikes(_NO_LIST, "no list of receipts"):
-                raise ChainUnavailable("the method does not exist")
-            return node.numbered(int(number, 16))
-
-        block = await self._one(node, ask)
-        if block is None:
+        if shown is None:
             return None
-        self._world.faults["receipts of a block"] += 1
-        return [_raw_receipt(block.state.mined[one.hash]) for one in block.transactions]
+        block = await self._one(node, lambda node: node.numbered(shown.block.number))
+        return decode.read_receipt(_raw_receipt(shown), _raw_block(block), tx_hash)
 
     def _show_receipt(self, node: Node, tx_hash: str) -> Receipt | None:
         mined = node.tip().state.mined.get(tx_hash)
@@ -257,7 +303,8 @@ class FaultyRpc:
         ]
 
     async def code(self, address: str, *, at: Block | None = None) -> bytes:
-        is_contract = address in self._chain.token.wallets or address == MULTICALL3
+        token = self._chain.token
+        is_contract = address in token.wallets | token.delegated or address == MULTICALL3
 
         def ask(node: Node) -> bytes:
             shown = node.state_of(at)
@@ -333,7 +380,6 @@ def _raw_receipt(receipt: Receipt) -> dict[str, Any]:
         "transactionHash": receipt.tx_hash,
         "status": hex(receipt.succeeded),
         "blockHash": receipt.block.hash,
-        "blockNumber": hex(receipt.block.number),
         "gasUsed": None if receipt.gas_used is None else hex(receipt.gas_used),
         "effectiveGasPrice": hex((receipt.fee_wei or 0) // (receipt.gas_used or 1)),
         "logs": logs,

@@ -7,7 +7,9 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
-from gateway.chain import receipts, signer
+from gateway import app
+from gateway.chain import signer
+from gateway.concurrency.standstills import Standstills
 from gateway.tasks import outcome
 from gateway_local_settler import batches
 from tests.proof.simulation.blocks import encode_raw, raw_hash, read_raw
@@ -63,9 +65,8 @@ def seams(world: World) -> Iterator[None]:
         *((module, "_log", log) for module in _logging_modules()),
         (uuid, "uuid4", lambda: uuid.UUID(bytes=world.dice.randbytes(16), version=4)),
         (outcome, "random", world.dice),
-        # Few receipts are read at once here.
-        (receipts, "_MANY", 1),
-        (receipts, "_LACKING_S", 2.0),
+        # By the history's clocks, or each block would be days ahead of this machine.
+        (app, "Standstills", functools.partial(Standstills, wall=world.now, monotonic=world.now)),
         (signer, "sign_transaction", _fast_signature),
         (signer, "read_transaction", read_raw),
     ]

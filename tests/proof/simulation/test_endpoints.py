@@ -9,10 +9,9 @@ from gateway import ChainUnavailable
 from gateway.domain.eip3009 import AUTHORIZATION_STATE, word
 from tests.proof.simulation.chain import SimulatedChain
 from tests.proof.simulation.late_payers import LatePayer
-from tests.proof.simulation.nodes import Vendor
 from tests.proof.simulation.pace import Pace
 from tests.proof.simulation.people import Town
-from tests.proof.simulation.rpc import FaultyRpc
+from tests.proof.simulation.rpc import FaultyRpc, Vendor
 from tests.proof.simulation.world import Odds, World
 
 _AGE_S = 100.0

@@ -133,6 +133,7 @@ class Token:
         self.signatures: set[bytes] = set()  # call data whose signature is its payer's
         self.wallets: set[str] = set()  # accounts whose code accepts every signature, or none
         self.suspicious: set[str] = set()  # of these, those that refuse where gas has a price
+        self.delegated: set[str] = set()  # other accounts whose code does so, though the key signed
 
     def run(self, call: Call, state: State, timestamp: int, tx_hash: str) -> list[tuple]:
         """Change the state; return (address, topics, data) of each log. Raises `CallReverted`."""
@@ -204,6 +205,8 @@ class Token:
             raise CallReverted("authorization is used or canceled")
         if state.burning.get(signed.sender) == UNDOING:
             raise CallReverted("out of gas")
+        if priced and signed.sender in self.delegated:
+            raise CallReverted("invalid signature")
         if signed.sender in self.wallets:
             is_wary = priced and signed.sender in self.suspicious
             if is_wary or signed.sender in state.refusing:

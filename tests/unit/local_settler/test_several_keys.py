@@ -75,6 +75,24 @@ async def test_the_key_with_the_fewest_waiting_sends(keys_of):
     assert await keys.submit(PAYMENT, CALL) == "sent by 0xb"
 
 
+@pytest.mark.parametrize(
+    ("waiting", "sender"), [((2, 0), "0xa"), ((9, 3), "0xb"), ((16, 14), "0xb"), ((64, 61), "0xb")]
+)
+async def test_a_key_whose_count_is_known_sends_unless_it_is_clearly_busier(
+    keys_of, waiting, sender
+):
+    keys = keys_of(
+        *(Key(name, waiting=one) for name, one in zip(("0xa", "0xb"), waiting, strict=True))
+    )
+    sent = await keys.submit(PAYMENT, CALL, {"0xa": 7}.get)
+    assert sent == f"sent by {sender}"
+
+
+async def test_a_poor_key_does_not_send_though_its_count_is_known(keys_of):
+    keys = keys_of(Key("0xa", is_rich=False), Key("0xb"))
+    assert await keys.submit(PAYMENT, CALL, {"0xa": 7}.get) == "sent by 0xb"
+
+
 async def test_purchases_of_a_moment_share_one_look_and_divide_the_free_places(keys_of):
     first, second = Key("0xa", waiting=4), Key("0xb")
     keys = keys_of(first, second)

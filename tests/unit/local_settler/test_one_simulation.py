@@ -1,0 +1,204 @@
+"""Which settlements rely on their check's simulation; chain, journal and clock are scripted."""
+
+from types import SimpleNamespace
+
+import attrs
+import pytest
+
+from gateway import CallReverted, ChainUnavailable, ExecutionError, PaymentRequired
+from gateway.chain.keys import address_of
+from gateway.chain.smart_wallets import sign_authorization
+from gateway.domain import Authorization
+from gateway.domain.eip3009 import BASE
+from gateway_local_settler import settler as module
+from gateway_local_settler.settler import LocalSettler
+
+SECRET, KEY = b"\1" * 32, b"\2" * 32
+PAYER = address_of(SECRET).lower()
+DELEGATED = bytes.fromhex("ef0100" + "11" * 20)
+QUOTE = SimpleNamespace(network=BASE)
+SIMULATE, CODE, COUNT, SEND = "simulate at real fees", "code", "count", "send"
+
+
+def signed(nonce: int = 1) -> Authorization:
+    unsigned = Authorization(
+        sender=PAYER,
+        recipient="0x" + "22" * 20,
+        value_units=20_000,
+        valid_after=0,
+        valid_before=2_000,
+        nonce=f"0x{nonce:064x}",
+        signature=b"",
+    )
+    return sign_authorization(SECRET, unsigned, BASE)
+
+
+@attrs.define
+class Outside:
+    """The chain and the journal of one key, and the time."""
+
+    now_s: float = 1_000.0
+    code_is: bytes = b""
+    refuses_our_key: bool = False
+    fees_take_s: float = 0.0
+    is_count_silent: bool = False
+    mined: int = 5
+    used: int = 0
+    # The journal finds too many waiting by a lower count.
+    least_count: int = 0
+    failed_wei: int = 0
+    calls: list = attrs.field(factory=list)
+    nonces: list = attrs.field(factory=list)
+
+    async def code(self, address, *, at=None):
+        self.calls.append(CODE)
+        return self.code_is
+
+    async def call(self, data, *, sender=None, to=None, gas=None, fees=None):
+        assert sender is not None
+        assert fees is not None
+        self.calls.append(SIMULATE)
+        if self.refuses_our_key:
+            raise CallReverted("FiatTokenV2: invalid signature")
+        return b""
+
+    async def fees(self):
+        self.now_s += self.fees_take_s
+        return 10**7, 10**6
+
+    async def gas_balance(self, address):
+        return 10**18
+
+    async def transaction_count(self, address):
+        self.calls.append(COUNT)
+        if self.is_count_silent:
+            raise ChainUnavailable("silent")
+        return self.mined
+
+    async def send(self, raw):
+        self.calls.append(SEND)
+
+    async def unmined_of(self, *_):
+        return None
+
+    async def nonces_of(self, *_):
+        return self.used
+
+    async def failed_gas(self, *, since):
+        return self.failed_wei
+
+    async def begin_settling(self, payment_id, unsigned, now):
+        if unsigned.chain_nonce < self.least_count:
+            raise ChainUnavailable("Too many transactions wait.")
+        self.nonces.append(unsigned.chain_nonce)
+        return unsigned.sign(unsigned.chain_nonce)
+
+
+@pytest.fixture
+def outside():
+    return Outside()
+
+
+@pytest.fixture
+def settler(outside, monkeypatch):
+    monkeypatch.setattr(module, "load_settlement_keys", lambda settings: [KEY])
+    settings = SimpleNamespace(
+        chain=BASE, settlement_batch=1, failed_gas_per_hour=0.001, max_fee_gwei=1.0
+    )
+    return LocalSettler(
+        SimpleNamespace(
+            chain=outside, journal=outside, now=lambda: outside.now_s, settings=settings
+        )
+    )
+
+
+async def check(settler, authorization):
+    """Check it as a purchase does, whose own simulation has passed."""
+    await settler.prepare(authorization)
+    await settler.check(authorization, QUOTE)
+
+
+async def submit(settler, outside, authorization):
+    """Submit; returns the calls of that."""
+    outside.calls.clear()
+    await settler.submit(SimpleNamespace(id=1, authorization=authorization))
+    return outside.calls
+
+
+async def test_an_empty_account_is_not_simulated_again(settler, outside):
+    await check(settler, signed())
+    assert outside.calls.count(CODE) == outside.calls.count(COUNT) == 1
+    assert await submit(settler, outside, signed()) == [SEND]
+    assert outside.nonces == [5]
+
+
+async def test_the_next_submit_is_simulated(settler, outside):
+    await check(settler, signed())
+    await submit(settler, outside, signed())
+    assert SIMULATE in await submit(settler, outside, signed())
+
+
+async def test_code_that_an_account_gets_is_seen_by_its_next_purchase(settler, outside):
+    """Such as by EIP-7702, for code that refuses what our key sends."""
+    await check(settler, signed(1))
+    outside.code_is, outside.refuses_our_key = DELEGATED, True
+    with pytest.raises(PaymentRequired):
+        await check(settler, signed(2))
+    assert await submit(settler, outside, signed(2)) == [SIMULATE, COUNT]
+
+
+async def test_an_account_with_code_is_simulated_before_each_transaction(settler, outside):
+    outside.code_is = DELEGATED
+    await check(settler, signed())
+    assert SIMULATE in await submit(settler, outside, signed())
+
+
+async def test_code_counts_for_the_gas_of_the_hour_at_once(settler, outside):
+    await check(settler, signed(1))
+    outside.code_is, outside.failed_wei = DELEGATED, 10**18
+    with pytest.raises(ExecutionError, match="Too many settlements"):
+        await check(settler, signed(2))
+
+
+async def test_without_readings_the_code_is_read_and_the_call_simulated(settler, outside):
+    outside.is_count_silent = True
+    with pytest.raises(ChainUnavailable):
+        await settler.prepare(signed())
+    outside.is_count_silent = False
+    outside.calls.clear()
+    await settler.check(signed(), QUOTE)
+    assert CODE in outside.calls
+    assert SIMULATE in await submit(settler, outside, signed())
+
+
+async def test_a_slow_read_of_the_fees_makes_the_check_old(settler, outside):
+    await check(settler, signed())
+    outside.fees_take_s = 8.0
+    assert SIMULATE in await submit(settler, outside, signed())
+
+
+async def test_a_call_that_reverts_by_then_is_not_sent(settler, outside):
+    await check(settler, signed())
+    outside.fees_take_s, outside.refuses_our_key = 8.0, True
+    assert SEND not in await submit(settler, outside, signed())
+
+
+async def test_a_payment_that_has_used_a_nonce_is_simulated(settler, outside):
+    await check(settler, signed())
+    outside.used = 1
+    assert SIMULATE in await submit(settler, outside, signed())
+
+
+async def test_a_count_by_which_too_many_wait_is_read_again(settler, outside):
+    await check(settler, signed())
+    outside.mined, outside.least_count = 69, 69
+    assert await submit(settler, outside, signed()) == [SIMULATE, COUNT, SEND]
+    assert outside.nonces == [69]
+
+
+async def test_too_many_waiting_by_the_new_count_is_an_error(settler, outside):
+    await check(settler, signed())
+    outside.least_count = 69
+    with pytest.raises(ChainUnavailable, match="Too many"):
+        await submit(settler, outside, signed())
+    assert SEND not in outside.calls
