@@ -226,7 +226,7 @@ def _make_gateway(parts: _Assembly, installation: _Installation) -> Gateway:
     output_store = open_outputs(settings, installation.file_secret, parts.catalog.media_types)
     notifications = TaskNotifications()
     announcer = Announcer(wakes=store.wakes, notifications=notifications)
-    fence, standstills = Fence(parts.context.now), Standstills(wall=parts.context.now)
+    fence, standstills = Fence(parts.context.now), Standstills(now=parts.context.now)
     workers = _make_workers(parts, output_store, announcer.ended, standstills)
     announcer.wake_workers = workers.wake
     context = attrs.evolve(parts.context, derive_secret=installation.derive_secret)

@@ -60,6 +60,8 @@ async def _nothing() -> None:
 class Standstills:
     """The standstills of this process. A call of `notice` costs two reads of a clock."""
 
+    # The clock that judges payments, in Unix seconds; and this machine's.
+    now: Callable[[], float] = time.time
     wall: Callable[[], float] = time.time
     monotonic: Callable[[], float] = time.monotonic
     # Renews what is old after a standstill; returns the names of what could not be renewed.
@@ -101,7 +103,7 @@ class Standstills:
 
     def doubt(self, seen_at: float) -> None:
         """Take a time of the outside world, such as a block's; recover if it is far ahead."""
-        behind_s = seen_at - self.wall()
+        behind_s = seen_at - self.now()
         if behind_s > _BEHIND_S and self._recovering is None:
             self._begin_to_recover(clock_behind=round(behind_s, 1))
 
@@ -186,4 +188,4 @@ class Standstills:
 
 def never() -> Standstills:
     """Return one that notices nothing, for payments without a running gateway."""
-    return Standstills(wall=lambda: _FAR_FUTURE, monotonic=lambda: 0.0)
+    return Standstills(now=lambda: _FAR_FUTURE, wall=lambda: 0.0, monotonic=lambda: 0.0)

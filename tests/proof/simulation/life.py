@@ -155,8 +155,6 @@ class Life:
         )
         services = await production._open_gateway(site, parts)
         services.output_store = services.workers.resources.output_store = market.NoOutputs()
-        # By the real clock, every block of this world would be far ahead.
-        services.standstills.wall, services.standstills.monotonic = self.now, self.world.now
         services.lifecycle.answered.set()
         await stack.enter_async_context(services.lifecycle)
         return services

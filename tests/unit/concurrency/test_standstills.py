@@ -36,6 +36,7 @@ async def world():
 @pytest.fixture
 async def standstills(world):
     made = Standstills(
+        now=lambda: world.wall_at,
         wall=lambda: world.wall_at,
         monotonic=lambda: world.monotonic_at,
         recover=world.recover,

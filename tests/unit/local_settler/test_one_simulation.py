@@ -103,7 +103,11 @@ def outside():
 def settler(outside, monkeypatch):
     monkeypatch.setattr(module, "load_settlement_keys", lambda settings: [KEY])
     settings = SimpleNamespace(
-        chain=BASE, settlement_batch=1, failed_gas_per_hour=0.001, max_fee_gwei=1.0
+        chain=BASE,
+        database_url="",
+        settlement_batch=1,
+        failed_gas_per_hour=0.001,
+        max_fee_gwei=1.0,
     )
     return LocalSettler(
         SimpleNamespace(
