@@ -18,6 +18,7 @@ from gateway.store.payments import (
     find_claims,
     find_idempotent,
     find_new_id,
+    find_own,
     insert_payment,
     insert_task,
 )
@@ -68,10 +69,10 @@ def _own_or_known(db: Connection, new: NewTask, row: Row, idempotency_key: str |
     try:
         return _check_known(db, row, idempotency_key, new.request_hash, new.sent_hash)
     except TxAlreadyUsed:
-        own = db.execute(f"{SELECT_TASK} WHERE t.id = ?", (new.id,)).fetchone()
+        own = find_own(db, new)
         if own is None:
             raise
-        return task_of(own)
+        return own
 
 
 def _has_key(db: Connection, payment: Payment, idempotency_key: str) -> bool:

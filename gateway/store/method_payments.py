@@ -33,14 +33,15 @@ def reserve(
 ) -> Task | None:
     """Store the payment as `reserved` with its claim and proof, and the task as `held`: T1.
 
-    Returns None, and writes nothing, if the claim is taken. If another proof used the
+    Returns None, and writes nothing, if the claim is taken, but this task after a COMMIT whose
+    response was lost. If another proof used the
     Idempotency-Key, writes nothing and returns the task of that proof. Raises
     `IdempotencyConflict` if that task is for a different request, `ExecutionError` if files of
     held tasks reach their limit, and `ValueError` for a value below the price.
     """
     key = claim_key(method, proof.key)
     if payments.is_claimed(db, key):
-        return None
+        return payments.find_own(db, task)
     if idempotency_hash is not None:
         earlier = payments.find_idempotent(db, idempotency_hash).fetchone()
         if earlier is not None:

@@ -354,8 +354,14 @@ def find_state(db: Connection, payment_id: int) -> Cursor:
     return db.execute("SELECT state FROM payments WHERE id = ?", (payment_id,))
 
 
+def is_open(state: Cursor) -> bool:
+    """Whether there is such a payment, by `find_state`, and it is open."""
+    row = state.fetchone()
+    return row is not None and PaymentState(row["state"]).is_open
+
+
 def _is_fresh(state: Cursor, sent: Cursor) -> bool:
-    return PaymentState(state.fetchone()["state"]).is_open and not sent.fetchall()
+    return is_open(state) and not sent.fetchall()
 
 
 def _insert_payments(db: Connection, tx_hash: str, payment_ids: Sequence[int]) -> None:

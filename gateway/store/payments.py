@@ -21,7 +21,7 @@ from gateway.errors import IdempotencyConflict
 from gateway.store.nonces import note_mined, write_down
 from gateway.store.payers import check_limits, find_standing, name_file_lock
 from gateway.store.rows import SELECT_TASK, dump, dump_request, new_payment_of, task_of
-from gateway.store.sql import Connection, Cursor, dialect_of, finish, locked, placeholders
+from gateway.store.sql import Connection, Cursor, Row, dialect_of, finish, locked, placeholders
 
 # The slug of tasks for transfers that bought nothing. No endpoint can have it.
 UNUSED = "(unused transfer)"
@@ -48,6 +48,12 @@ def find_idempotent(db: Connection, *idempotency_hashes: str) -> Cursor:
         f"{SELECT_TASK} WHERE p.idempotency_hash IN ({placeholders(idempotency_hashes)})",
         idempotency_hashes,
     )
+
+
+def find_own(db: Connection, new: NewTask) -> Task | None:
+    """Return a new task if it is recorded already, by a COMMIT whose response was lost."""
+    own = db.execute(f"{SELECT_TASK} WHERE t.id = ?", (new.id,)).fetchone()
+    return None if own is None else task_of(own)
 
 
 def check_same_request(known: Task, request_hash: str, sent_hash: str | None) -> None:
@@ -162,11 +168,11 @@ def reserve(
 ) -> Task | None:
     """Store a `reserved` payment, its claim and its `held` task, before anything is sent.
 
-    Returns None, and writes nothing, if `key` is already claimed. If another authorization used the
-    Idempotency-Key, writes nothing and returns the task of that authorization. Raises
-    `IdempotencyConflict` if that task is for a different request, `PayerBusy` if the payer has too
-    much open, `ExecutionError` if files of held tasks reach their limit, and `PaymentRequired` if
-    too many wallets were deployed.
+    Returns None, and writes nothing, if `key` is already claimed, but this task after a COMMIT
+    whose response was lost. If another authorization used the Idempotency-Key, writes nothing and
+    returns the task of that authorization. Raises `IdempotencyConflict` if that task is for a
+    different request, `PayerBusy` if the payer has too much open, `ExecutionError` if files of held
+    tasks reach their limit, and `PaymentRequired` if too many wallets were deployed.
     """
     # All are sent before a result is read: that is one round trip.
     claimed = find_claims(db, [key])
@@ -174,7 +180,7 @@ def reserve(
     standing = find_standing(db, task, authorization.sender, limits) if limits else None
     new_id = find_new_id(db)
     if claimed.fetchone() is not None:
-        return None
+        return find_own(db, task)
     if earlier is not None and (row := earlier.fetchone()):
         known = task_of(row)
         check_same_request(known, task.request_hash, task.sent_hash)
@@ -221,21 +227,19 @@ def begin_settling(
         "UPDATE payments SET state = ?, updated_at = ? WHERE id = ? AND state IN (?, ?)",
         (PaymentState.SETTLING, now, payment_id, *_OPEN),
     )
-    written = None if transaction is None else write_down(db, payment_id, transaction)
     if not changed.rowcount:
-        # Undoes the whole write.
         raise RuntimeError(f"payment {payment_id} is closed")
-    return written
+    return None if transaction is None else write_down(db, payment_id, transaction)
 
 
 def settle(db: Connection, payment_id: int, transfer: Transfer, now: float) -> bool:
     """Record the transfer; the payment is `settled`, the task `queued`. Runs before the 200.
 
-    Returns False if the payment is already closed. Raises `RuntimeError` if this payment did not
-    claim the transfer's authorization.
+    Returns False if the payment is already closed otherwise. Raises `RuntimeError` if this payment
+    did not claim the transfer's authorization. The transaction's receipt is recorded in any case.
     """
     found = db.execute(
-        """SELECT p.state, c.key FROM payments p
+        """SELECT p.state, p.paid_tx, p.paid_log_index, c.key FROM payments p
            LEFT JOIN claims c ON c.payment_id = p.id AND c.key = ? WHERE p.id = ?""",
         (transfer.authorization_key, payment_id),
     )
@@ -263,7 +267,11 @@ def settle(db: Connection, payment_id: int, transfer: Transfer, now: float) -> b
     row = found.fetchone()
     if not changed.rowcount and row is not None and row["key"] is None and row["state"] in _OPEN:
         raise RuntimeError(f"transfer {transfer.tx_hash} is not of payment {payment_id}")
-    return bool(changed.rowcount)
+    return bool(changed.rowcount) or (row is not None and _is_paid_by(row, transfer))
+
+
+def _is_paid_by(row: Row, transfer: Transfer) -> bool:
+    return (row["paid_tx"], row["paid_log_index"]) == (transfer.tx_hash, transfer.log_index)
 
 
 def release(db: Connection, payment_id: int, now: float) -> bool:

@@ -16,6 +16,7 @@ from gateway.store.nonces import (
     find_state,
     find_used,
     insert_transaction,
+    is_open,
     newest_unmined,
     sign_next,
 )
@@ -46,13 +47,17 @@ def begin_settling_each(
     first = asked[0].transaction
     found = find_used(db, first.signer, min(one.transaction.chain_nonce for one in asked))
     used = [row[0] for row in found]
-    # A payment may be asked for twice, by two submits.
-    done: dict[int, SignedTransaction | Exception] = {}
+    # A payment may be asked for twice, by two submits. They share the transaction, but no error.
+    signed: dict[int, SignedTransaction] = {}
+    outcomes: list[SignedTransaction | Exception] = []
     for one, state, sent in facts:
-        if one.payment_id not in done:
-            is_open = PaymentState(state.fetchone()["state"]).is_open
-            done[one.payment_id] = _begin(db, one, sent.fetchall(), used, is_open=is_open)
-    return [done[one.payment_id] for one in asked]
+        outcome: SignedTransaction | Exception | None = signed.get(one.payment_id)
+        if outcome is None:
+            outcome = _begin(db, one, sent.fetchall(), used, is_open=is_open(state))
+        if isinstance(outcome, SignedTransaction):
+            signed[one.payment_id] = outcome
+        outcomes.append(outcome)
+    return outcomes
 
 
 def _begin(

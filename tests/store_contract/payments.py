@@ -5,6 +5,7 @@ import asyncio
 import attrs
 import pytest
 
+from gateway.contracts.store import ReserveLimits
 from gateway.domain import (
     PaymentState,
     Task,
@@ -71,6 +72,18 @@ class TakingContract:
 
     async def test_an_unknown_key_is_nobodys(self, store: SqlStore) -> None:
         assert await store.find_claim("auth:nobody") is None
+
+    async def test_a_repeated_reservation_of_the_same_task_is_that_task(
+        self, store: SqlStore
+    ) -> None:
+        """As after a COMMIT whose response was lost; another request finds the claim taken."""
+        new, signed = new_task(), authorization()
+        limits = ReserveLimits(most_open=1, balance_units=10**9, held_file_bytes=0)
+        made = [
+            await store.reserve(new, signed, key_of(signed), 7, limits=limits) for _ in range(2)
+        ]
+        assert made[0] == made[1] is not None
+        assert await store.reserve(new_task(), signed, key_of(signed), 7, limits=limits) is None
 
     # -- accept_direct
 

@@ -263,6 +263,8 @@ class SettlingContract:
     async def test_settling_queues_the_task_once(self, store: SqlStore, prepare: Any) -> None:
         task = await prepare(store)
         assert await store.settle(task.payment.id, paying(task, 5, index=3), now=NOW + 1)
+        # As after a COMMIT whose response was lost.
+        assert await store.settle(task.payment.id, paying(task, 5, index=3), now=NOW + 1)
         assert not await store.settle(task.payment.id, paying(task, 6), now=NOW + 2)
         assert not await store.release(task.payment.id, now=NOW + 2)
         after = await known(store, task.id)

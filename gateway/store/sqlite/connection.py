@@ -9,7 +9,7 @@ disk blocks the loop for at most 2 % of the time.
 import asyncio
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -19,6 +19,42 @@ import aiosqlite
 Value = TypeVar("Value")
 # aiosqlite's fetch size; unused, because no function fetches through it.
 _CHUNK = 64
+
+
+class FetchedRows:
+    """The result of a statement, without its cursor. Implements `gateway.store.sql.Cursor`."""
+
+    __slots__ = ("_rows", "rowcount")
+
+    def __init__(self, rows: list[Any], rowcount: int) -> None:
+        self._rows = iter(rows)
+        self.rowcount = rowcount
+
+    def fetchone(self) -> Any:
+        """Return the next row, or None."""
+        return next(self._rows, None)
+
+    def fetchall(self) -> list[Any]:
+        """Return the rows that are left."""
+        return list(self._rows)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Return the rows that are left, one by one."""
+        return self._rows
+
+
+class FetchingConnection(sqlite3.Connection):
+    """A connection whose statements end at once.
+
+    A SELECT with unread rows survives COMMIT and keeps its snapshot, until its cursor is deleted.
+    Once another connection commits, such a snapshot can never write again.
+    """
+
+    def execute(self, sql: str, parameters: Any = (), /) -> Any:
+        """Run a statement, and fetch all its rows."""
+        cursor = super().execute(sql, parameters)
+        rows = cursor.fetchall()
+        return FetchedRows(rows, cursor.rowcount)
 
 
 class ThreadConnection:
@@ -169,7 +205,7 @@ class RowReads:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    db = sqlite3.connect(path, isolation_level=None)
+    db = sqlite3.connect(path, isolation_level=None, factory=FetchingConnection)
     # Never wait for a lock on the event loop.
     db.execute("PRAGMA busy_timeout = 0")
     db.execute("PRAGMA query_only = ON")

@@ -25,7 +25,7 @@ from gateway.store.plugin_functions import PluginOwner, Rests
 from gateway.store.sql import PluginWork
 from gateway.store.sql_store import SqlStore, SumReader
 from gateway.store.sqlite import upgrade
-from gateway.store.sqlite.connection import Reads, RowReads, ThreadConnection
+from gateway.store.sqlite.connection import FetchingConnection, Reads, RowReads, ThreadConnection
 from gateway.store.sqlite.migrations import migrate
 from gateway.store.sqlite.plugin_connection import PluginConnection, connect_for_plugins
 from gateway.store.sqlite.writer import Writer
@@ -35,7 +35,7 @@ Value = TypeVar("Value")
 
 def _connect(path: Path) -> sqlite3.Connection:
     """Open the database so that commits survive a power cut."""
-    db = sqlite3.connect(path, isolation_level=None)
+    db = sqlite3.connect(path, isolation_level=None, factory=FetchingConnection)
     try:
         # Takes effect only for a new database, before its first page is written.
         db.execute("PRAGMA auto_vacuum = INCREMENTAL")

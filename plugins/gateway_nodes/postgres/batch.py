@@ -9,6 +9,7 @@ the processor time.
 import functools
 import itertools
 import re
+import secrets
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -19,10 +20,11 @@ from psycopg.pq import Escaping
 
 from gateway_nodes.postgres.session import MARK, Session, without_nul
 
-# Prepared statements of a connection. Some texts depend on the length of a list.
-_MOST_PREPARED = 200
+# Prepared statements of a connection. Some texts depend on the length of a list. Each takes up to
+# 200 kB of the server's memory.
+_MOST_PREPARED = 60
 # Longer values are sent by the extended protocol, which does not parse them as text.
-_LARGE_BYTES = 65_536
+_LARGE = 65_536
 _TYPES: Mapping[type, str] = {
     bool: "boolean",
     int: "bigint",
@@ -35,16 +37,18 @@ _MAX_BIGINT = 2**63
 class Result:
     """The result of a statement. Reading it sends all statements that wait."""
 
-    __slots__ = ("_batch", "_rowcount", "_rows")
+    __slots__ = ("_batch", "_rowcount", "_rows", "status")
 
     def __init__(self, batch: "Batch") -> None:
         self._batch = batch
         self._rowcount = -1
         self._rows: Iterator[Any] | None = None
+        # The command that the server has completed.
+        self.status: str | None = None
 
-    def set(self, rowcount: int, rows: Sequence[Any]) -> None:
+    def set(self, rowcount: int, rows: Sequence[Any], status: str | None) -> None:
         """Set what the server has answered."""
-        self._rowcount, self._rows = rowcount, iter(rows)
+        self._rowcount, self._rows, self.status = rowcount, iter(rows), status
 
     @property
     def rowcount(self) -> int:
@@ -78,6 +82,8 @@ class Batch:
     def __init__(self, raw: psycopg.Connection[Any]) -> None:
         self._raw = raw
         self._escaping = Escaping(raw.pgconn)
+        # Names of its own: a pooler may lend a session that has statements of an earlier client.
+        self._prefix = b"gateway_" + secrets.token_hex(4).encode()
         self._numbers = itertools.count()
         # By text and types of the values; the least recently used first.
         self._prepared: OrderedDict[tuple[str, str], bytes] = OrderedDict()
@@ -94,7 +100,7 @@ class Batch:
         text, names = _number(sql)
         given = without_nul(parameters)
         values = given if not names else [given[name] for name in names]
-        if any(isinstance(value, bytes) and len(value) > _LARGE_BYTES for value in values):
+        if any(isinstance(value, bytes | str) and len(value) > _LARGE for value in values):
             self.send()
             return Session(self._raw).execute(sql, parameters)
         name = self._prepare(text, ", ".join(map(_type_of, values)))
@@ -107,12 +113,18 @@ class Batch:
         self._texts, self._results = [], []
         if not texts:
             return
-        cursor = self._raw.execute(b"; ".join(texts))
+        # On lines of their own: a comment at a statement's end hides no other.
+        cursor = self._raw.execute(b"\n;".join(texts), prepare=False)
+        has_more: bool | None = True
         for result in results:
+            if not has_more:
+                raise psycopg.ProgrammingError("a statement of a batch has no result")
             if result is not None:
                 rows = cursor.fetchall() if cursor.description is not None else ()
-                result.set(cursor.rowcount, rows)
-            cursor.nextset()
+                result.set(cursor.rowcount, rows, cursor.statusmessage)
+            has_more = cursor.nextset()
+        if has_more:
+            raise psycopg.ProgrammingError("a text of a batch has several statements")
         self._unconfirmed.clear()
 
     def forget(self) -> None:
@@ -143,7 +155,7 @@ class Batch:
         if name is not None:
             self._prepared.move_to_end(key)
             return name
-        name = self._prepared[key] = b"gateway_%d" % next(self._numbers)
+        name = self._prepared[key] = b"%b_%d" % (self._prefix, next(self._numbers))
         self._unconfirmed.append(key)
         self._send_first(b"PREPARE %b(%b) AS %b" % (name, types.encode(), text.encode()))
         if len(self._prepared) > _MOST_PREPARED:
@@ -160,7 +172,7 @@ class Batch:
             return b"NULL"
         if isinstance(value, str):
             # By libpq, for the connection's encoding, which is UTF-8.
-            return self._escaping.escape_literal(str(value).encode())
+            return self._escaping.escape_literal(value.encode())
         if isinstance(value, bytes):
             # Valid whatever `standard_conforming_strings` is.
             return b"E'\\\\x%b'" % value.hex().encode()

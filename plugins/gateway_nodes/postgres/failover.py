@@ -30,6 +30,15 @@ def read_server(raw: psycopg.Connection[Any]) -> str:
     return f"{_read_cluster(raw)}, {_read_timeline(raw)}"
 
 
+def read_life(raw: psycopg.Connection[Any]) -> str:
+    """Return what changes when the server recovers from a crash: when its statistics began.
+
+    A crash discards them. It also loses the ids of transactions that were not written to the disk
+    yet, and the server gives these ids to later transactions.
+    """
+    return str(_value(raw, "SELECT stats_reset FROM pg_stat_bgwriter"))
+
+
 def _read_timeline(raw: psycopg.Connection[Any]) -> str:
     row = raw.execute(
         b"""SELECT CASE WHEN pg_is_in_recovery() THEN NULL

@@ -1,8 +1,9 @@
 """A connection pool with one thread per connection, and retries.
 
 Writes run concurrently under REPEATABLE READ. If two conflict over a row or a key, the loser is
-retried on a fresh snapshot. Lost connections are replaced. If one is lost during COMMIT, the server
-is asked whether the transaction was committed, so the result is never a guess.
+retried on a fresh snapshot. Lost connections are replaced. If one is lost during COMMIT, a write
+that recognizes its own commit runs again. For any other, the server is asked whether it was
+committed, so the result is never a guess.
 """
 
 import asyncio
@@ -23,11 +24,12 @@ from psycopg import errors
 
 from gateway.concurrency.awaiting import outlive
 from gateway.errors import DiskFull, StoreUnavailable
-from gateway.store import direct_payments, leases, method_payments, payments
+from gateway.store import direct_payments, leases, method_payments, payments, refunds
 from gateway.store.meta import write_something
+from gateway.store.signing_groups import begin_settling_each
 from gateway.store.sql import Connection
 from gateway_nodes.postgres.batch import Batch
-from gateway_nodes.postgres.failover import read_server
+from gateway_nodes.postgres.failover import read_life, read_server
 from gateway_nodes.postgres.locks import locks_of
 from gateway_nodes.postgres.session import Session, connect
 from gateway_nodes.postgres.transaction import READ_COMMITTED, REPEATABLE_READ, Transaction
@@ -35,9 +37,14 @@ from gateway_nodes.postgres.transaction import READ_COMMITTED, REPEATABLE_READ, 
 Value = TypeVar("Value")
 _log = structlog.get_logger()
 
-# A newer release added a column to a table that a prepared statement selects whole, or the server
-# has discarded prepared statements. A new connection has none.
-_STALE_STATEMENT = (errors.FeatureNotSupported, errors.InvalidSqlStatementName)
+# A newer release added a column to a table that a prepared statement selects whole, the server has
+# discarded prepared statements, or it kept those of a pooler's earlier client. A new connection has
+# none.
+_STALE_STATEMENT = (
+    errors.FeatureNotSupported,
+    errors.InvalidSqlStatementName,
+    errors.DuplicatePreparedStatement,
+)
 # A concurrent transaction won; this one is rolled back and retried.
 _LOST_RACE = (
     errors.SerializationFailure,
@@ -55,6 +62,17 @@ _TIMEOUT_S = 5.0
 _READ_COMMITTED = {leases.lease_due}
 # Functions that accept a payment, and must see all earlier ones.
 _SALES = {payments.reserve, direct_payments.accept_direct, method_payments.reserve}
+
+# Functions that return the same result if they run again after their own COMMIT.
+_REPEATABLE = {
+    payments.reserve,
+    payments.begin_settling,
+    begin_settling_each,
+    direct_payments.accept_direct,
+    method_payments.reserve,
+    method_payments.begin_settling,
+    refunds.begin,
+}
 
 
 @attrs.frozen
@@ -173,6 +191,7 @@ class Pool:
             # Never use a connection to an unknown server.
             try:
                 self._note_server(read_server(raw))
+                self._local.life = read_life(raw)
             except BaseException:
                 raw.close()
                 raise
@@ -277,7 +296,7 @@ class Pool:
         self.is_full = True
 
     def _transact(self, call: "_Call", locks: Sequence[int]) -> Any:
-        session, server = self._connection(), self._local.server
+        session, server = self._connection(), self._identity()
         self._refuse_sale(call.function)
         transaction = self._make_transaction(session, self._local.batch)
         value = None
@@ -290,21 +309,26 @@ class Pool:
             if was_open or not (transaction.is_committing and isinstance(error, psycopg.Error)):
                 raise
             self._drop()
-            if not self._has_committed(transaction.id, server):
+            is_repeatable = call.function in _REPEATABLE
+            if is_repeatable or not self._has_committed(transaction.id, server):
                 raise
         return value
 
-    def _has_committed(self, xid: str | None, server: str) -> bool:
+    def _identity(self) -> tuple[str, str]:
+        """Return on which server a transaction's id is that transaction's."""
+        return self._local.server, self._local.life
+
+    def _has_committed(self, xid: str | None, server: tuple[str, str]) -> bool:
         """Return whether a transaction was committed whose COMMIT got no response.
 
         Raises `StoreUnavailable` if that is unknown. On another server, such as a promoted
-        standby, the id may belong to another transaction.
+        standby, and after a crash, the id may belong to another transaction.
         """
         give_up_at = self._give_up_at()
         while True:
             try:
                 session = self._connection()
-                if self._local.server != server:
+                if self._identity() != server:
                     raise StoreUnavailable
                 status = session.execute("SELECT pg_xact_status(?::xid8)", (xid,)).fetchone()
             except _UNANSWERED as error:

@@ -5,7 +5,9 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 
 from gateway.contracts import SignedTransaction, UnsignedTransaction
+from gateway.errors import StoreUnavailable
 from gateway.store.signing_groups import AskedTransaction
+from gateway.store.sqlite.connection import answer_caller
 
 # In one write: it holds the key's lock, and each is signed meanwhile.
 _MOST = 32
@@ -28,8 +30,6 @@ class SigningQueues:
     ) -> SignedTransaction:
         """Return what `begin_settling` does. The write goes on if the caller is cancelled."""
         answer: asyncio.Future[SignedTransaction] = asyncio.get_running_loop().create_future()
-        # A cancelled caller does not retrieve the error.
-        answer.add_done_callback(lambda done: done.cancelled() or done.exception())
         signer = transaction.signer
         self._waiting[signer].append((AskedTransaction(payment_id, transaction, now), answer))
         if signer not in self._running:
@@ -38,12 +38,17 @@ class SigningQueues:
         return await asyncio.shield(answer)
 
     async def _run(self, signer: str) -> None:
+        group: _Waiting = []
         try:
             while waiting := self._waiting[signer]:
                 group, self._waiting[signer] = waiting[:_MOST], waiting[_MOST:]
                 await self._sign_group(group)
         finally:
-            del self._running[signer], self._waiting[signer]
+            # None is left unless this task is cancelled.
+            for _, answer in (*group, *self._waiting.pop(signer)):
+                if not answer.done():
+                    answer_caller(answer, StoreUnavailable())
+            del self._running[signer]
 
     async def _sign_group(self, group: _Waiting) -> None:
         outcomes: Sequence[SignedTransaction | Exception]
@@ -52,7 +57,4 @@ class SigningQueues:
         except Exception as error:  # noqa: BLE001 - every caller gets it
             outcomes = [error] * len(group)
         for (_, answer), outcome in zip(group, outcomes, strict=True):
-            if isinstance(outcome, Exception):
-                answer.set_exception(outcome)
-            else:
-                answer.set_result(outcome)
+            answer_caller(answer, outcome)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import psycopg
+from psycopg import errors
 
 from gateway.store.sql import Cursor
 from gateway_nodes.postgres.batch import Batch
@@ -26,6 +27,7 @@ class Transaction:
         self.dialect = session.dialect
         self._has_locks = self._is_finished = False
         self._id: Any = None
+        self._committed: Any = None
         # Whether the function has returned, and COMMIT was sent: its outcome must not be guessed.
         self.is_committing = False
 
@@ -56,18 +58,21 @@ class Transaction:
     def finish(self) -> None:
         """End the transaction with the next result that is read; see `gateway.store.sql.finish`."""
         self._is_finished = True
-        self._batch.add("COMMIT")
+        self._committed = self._batch.add("COMMIT")
         if self._has_locks:
             self._batch.add("SELECT pg_advisory_unlock_all()")
 
     def commit(self) -> None:
-        """Commit, unless `finish` did."""
+        """Commit, unless `finish` did; raises an error if the server rolled back instead."""
         if not self._is_finished:
             # Known before COMMIT is sent.
             _ = self.id
             self.is_committing = True
             self.finish()
         self._batch.send()
+        if self._committed.status != "COMMIT" or self._session.is_in_transaction:
+            # As after an error that the function has caught.
+            raise errors.InFailedSqlTransaction("the transaction was not committed")
 
     def roll_back(self) -> bool:
         """End the transaction and release the locks; closes a connection that cannot.

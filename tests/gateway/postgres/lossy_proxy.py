@@ -5,7 +5,7 @@ import contextlib
 import re
 
 # A text with one or several statements.
-_COMMIT = rb"\bCOMMIT[;\x00]"
+_COMMIT = rb"\bCOMMIT[\n;\x00]"
 
 
 class LossyProxy:

@@ -257,6 +257,7 @@ async def test_after_a_standby_took_over_a_lost_commit_is_not_guessed(
         proxy.losses = 1
         with pytest.raises(StoreUnavailable):
             await accept(store, 1)
+        assert proxy.losses == 0
 
 
 async def test_the_files_of_unpaid_tasks_stay_below_their_bound_over_nodes(nodes):
