@@ -181,9 +181,9 @@ async def staged(settings, provider, chain, proxy, receiver):
         scene.lose("")
         transact = Pool._transact
 
-        def watched(pool, raw, call):
-            scene.watch(raw, call.function.__name__)
-            return transact(pool, raw, call)
+        def watched(pool, call, locks):
+            scene.watch(pool._connection()._raw, call.function.__name__)
+            return transact(pool, call, locks)
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Pool, "_transact", watched)

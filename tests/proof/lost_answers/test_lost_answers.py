@@ -13,12 +13,12 @@ from tests.proof.lost_answers.scene import PRICE
 # The writes of a task and its webhook.
 _OF_TASKS = {"lease_due", "take_events", "_end"}
 _SALES = {
-    "buy_x402": {"reserve", "begin_settling", "settle", "complete", *_OF_TASKS},
+    "buy_x402": {"reserve", "begin_settling_each", "settle", "complete", *_OF_TASKS},
     "buy_direct": {"accept_direct", "complete", *_OF_TASKS},
     "buy_without_key": {"accept_direct", "complete", *_OF_TASKS},
 }
 # An operator's decision is `act`.
-_REFUND = {"reserve", "begin_settling", "settle", "fail", "act", "begin", "end", *_OF_TASKS}
+_REFUND = {"reserve", "begin_settling_each", "settle", "fail", "act", "begin", "end", *_OF_TASKS}
 
 # The sweep over a refund makes all writes of the first sale but `complete`, which the second makes.
 _FLOWS = [pytest.param("buy_x402", marks=pytest.mark.full), "buy_direct", "buy_without_key"]
