@@ -10,7 +10,7 @@ from gateway.store import payments as payment_writes
 from gateway.store.sql import as_write
 from gateway_local_settler import settler
 from gateway_local_settler.settler import LocalSettler
-from tests.proof.simulation.broken_accepting import claim_or_ignore
+from tests.proof.simulation.broken_accepting import claim_or_ignore, find_nothing
 from tests.proof.simulation.mutant import Mutant, patched
 
 
@@ -28,7 +28,7 @@ def claim_not_read() -> Mutant:
     def reserve(db: Any, *arguments: Any, **more: Any) -> Any:
         """Reserve without the claims, which the purchase does not read again either."""
         with patched(
-            (payment_writes, "is_claimed", lambda _db, key: False),
+            (payment_writes, "find_claims", find_nothing),
             (payment_writes, "claim", claim_or_ignore),
         ):
             return payment_writes.reserve(db, *arguments, **more)
