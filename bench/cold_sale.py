@@ -1,7 +1,7 @@
 """A cold buyer's whole way: a machine starts, 402, signature, 200.
 
-Drops the kernel's file caches before each run if this user may. `--root` names a Debian in which
-`make install` or `make demo` has run in /root/gateway: its Python and libraries run this tree.
+Drops the kernel's file caches before each run if this user may. `--root` names a Debian, and
+`--python` the Python of a checkout in it in which `make install` has run; it runs this tree.
 """
 
 import argparse
@@ -26,7 +26,6 @@ from x402_payments import signed_request
 
 _BODY = b'{"prompt":"A lighthouse at dusk"}'
 _CACHES = Path("/proc/sys/vm/drop_caches")
-_PYTHON = "/root/gateway/.venv/bin/python"
 _PATIENCE_S = 120.0
 
 
@@ -41,10 +40,11 @@ class Way:
 
 @attrs.define
 class Machine:
-    """A tree, in a Debian of its own if `root` is given."""
+    """A tree, in a Debian of its own if `root` is given, with the Python at this path in it."""
 
     tree: Tree
     root: Path | None
+    python: str | None
     folder: Path
 
     def install(self) -> None:
@@ -60,9 +60,9 @@ class Machine:
         bind = f"127.0.0.1:{port}"
         env = environment(copy, data_dir=inside / "data", rpc_urls=rpc_url, bind=bind)
         serve = ["-m", "gateway", "serve"]
-        if self.root is None:
+        if self.root is None or self.python is None:
             return self.tree.python, serve, env
-        return "chroot", [str(self.root), _PYTHON, *serve], env
+        return "chroot", [str(self.root), self.python, *serve], env
 
 
 def _drop_caches() -> bool:
@@ -120,15 +120,20 @@ def _go(machine: Machine, rpc_url: str, *, cold: bool) -> Way:
 
 
 def _measure(
-    trees: Sequence[Tree], root: Path | None, *, runs: int, colds: Sequence[bool]
+    trees: Sequence[Tree],
+    root: Path | None,
+    python: str | None,
+    *,
+    runs: int,
+    colds: Sequence[bool],
 ) -> dict[tuple[str, bool], list[Way]]:
     """Return the sales by tree, and whether the caches were cold, by turns."""
     found = defaultdict(list)
-    place = root / "root" if root else Path("/var/tmp")
+    place = (root or Path("/")) / "var/tmp"
     with contextlib.ExitStack() as stack:
         name = stack.enter_context(tempfile.TemporaryDirectory(prefix="gateway-cold-", dir=place))
         rpc_url = stack.enter_context(stub_chain())
-        machines = [Machine(one, root, Path(name) / str(n)) for n, one in enumerate(trees)]
+        machines = [Machine(one, root, python, Path(name) / str(n)) for n, one in enumerate(trees)]
         for machine in machines:
             machine.install()
             _go(machine, rpc_url, cold=False)  # compiles, and makes the database
@@ -154,12 +159,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--old", type=Path, help="another checkout, measured by turns")
     parser.add_argument("--root", type=Path, help="a Debian, as by debootstrap")
+    parser.add_argument("--python", metavar="PATH", help="in that Debian, of an installed checkout")
     parser.add_argument("--runs", type=int, default=sized(5, 1))
     parser.add_argument("--smoke", action="store_true", help="one run")
     chosen = parser.parse_args()
+    if (chosen.root is None) != (chosen.python is None):
+        parser.error("--root and --python go together")
     may_drop = not chosen.smoke and _drop_caches()
     trees = [HERE, *([tree_at(chosen.old)] if chosen.old else [])]
-    found = _measure(trees, chosen.root, runs=chosen.runs, colds=[False, True][: 1 + may_drop])
+    colds = [False, True][: 1 + may_drop]
+    found = _measure(trees, chosen.root, chosen.python, runs=chosen.runs, colds=colds)
     table = Table(
         "", "402", "200 of the sale", "CPU", title=f"From the start, median of {chosen.runs}"
     )

@@ -310,14 +310,7 @@ def _make_payments(
         methods=methods,
         transfers=parts.manager.transfer_verifier(context),
         transfer_problem=lambda: obstacles.transfer_problem,
-        settlements=Settlements(
-            store,
-            parts.settler,
-            Reconciler(store, chain, settings, now, born_at, announcer.ended),
-            obstacles,
-            FailedSettlements(store, chain, settings.chain, now),
-            announcer.queued,
-        ),
+        settlements=_make_settlements(parts, context, announcer, born_at, obstacles),
         method_settlements=MethodSettlements(
             store, methods.by_name, now, announcer.queued, announcer.ended
         ),
@@ -329,6 +322,24 @@ def _make_payments(
         born_at=born_at,
         standstills=standstills,
         exposure=_make_exposure(parts, context),
+    )
+
+
+def _make_settlements(
+    parts: _Assembly,
+    context: PluginContext,
+    announcer: Announcer,
+    born_at: float,
+    obstacles: Obstacles,
+) -> Settlements:
+    store, settings, chain, now = parts.store, context.settings, context.chain, context.now
+    return Settlements(
+        store,
+        parts.settler,
+        Reconciler(store, chain, settings, now, born_at, announcer.ended),
+        obstacles,
+        FailedSettlements(store, chain, settings.chain, now),
+        announcer.queued,
     )
 
 

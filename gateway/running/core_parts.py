@@ -23,7 +23,6 @@ def core_parts(gateway: Gateway) -> list[Part]:
 
     They drain in this order. Purchases end before the workers, because a purchase queues a task.
     """
-    poll = gateway.changes.poll
 
     async def watch_fitness() -> None:
         gateway.store.fitness.watch(gateway.lifecycle.mark_unfit)
@@ -31,31 +30,16 @@ def core_parts(gateway: Gateway) -> list[Part]:
     async def watch_limits() -> None:
         await gateway.limits.find_problem()
 
-    standstills = gateway.standstills
     return [
         Part(name="fitness", start=watch_fitness),
-        Part(
-            name="standstills",
-            begin=standstills.begin,
-            work=standstills.beat,
-            # First, because submits wait only for some seconds.
-            resume=renew_transports,
-            every_s=BEAT_S,
-            close=standstills.close,
-        ),
+        # Before the other parts that resume, because submits wait only for some seconds.
+        _standstills(gateway),
         _leadership(gateway),
         _refunds(gateway),
         _payments(gateway),
         _tasks(gateway),
         gateway.events.make_part(),
-        # Also before the first sale, so that a paused endpoint stays paused after a restart.
-        Part(
-            name="endpoint-changes",
-            start=poll,
-            work=poll,
-            every_s=gateway.timing.changes_s,
-            resume=poll,
-        ),
+        _endpoint_changes(gateway),
         Part(name="reloads", conditions=gateway.reloads.find_conditions),
         Part(name="functions", start=gateway.functions.begin, run=gateway.functions.run),
         Part(name="wallet", run=gateway.wallet.check_until_known),
@@ -69,6 +53,30 @@ def core_parts(gateway: Gateway) -> list[Part]:
         Part(name="intake", close=gateway.intake.close, pending=gateway.requests.find_pending),
         Part(name="checks", close=gateway.shared_checks.close),
     ]
+
+
+def _standstills(gateway: Gateway) -> Part:
+    standstills = gateway.standstills
+    return Part(
+        name="standstills",
+        begin=standstills.begin,
+        work=standstills.beat,
+        every_s=BEAT_S,
+        resume=renew_transports,
+        close=standstills.close,
+    )
+
+
+def _endpoint_changes(gateway: Gateway) -> Part:
+    poll = gateway.changes.poll
+    return Part(
+        name="endpoint-changes",
+        # Also before the first sale, so that a paused endpoint stays paused after a restart.
+        start=poll,
+        work=poll,
+        every_s=gateway.timing.changes_s,
+        resume=poll,
+    )
 
 
 def _leadership(gateway: Gateway) -> Part:
@@ -156,26 +164,28 @@ def _payments(gateway: Gateway) -> Part:
         finally:
             await settlements.obstacles.refresh_patiently()
 
-    async def drain() -> None:
-        """Let purchases in progress begin to settle, then let settlements end."""
-        clock, grace_s = asyncio.get_running_loop().time, gateway.timing.drain_payments_s
-        end = clock() + grace_s
-        await payments.wait_for_purchases(timeout_s=grace_s)
-        left_s = max(end - clock(), 0.0)
-        await asyncio.gather(
-            settlements.close(grace_s=left_s), method_settlements.close(grace_s=left_s)
-        )
-
     return Part(
         name="payments",
         warm=warm,
         warm_s=None,
         resume=resume,
-        drain=drain,
+        drain=partial(_drain_payments, gateway),
         drain_s=None,
         close=gateway.chain.close,
         # Of tasks and refunds, too: one statement finds all three.
         pending=partial(_find_pending, gateway),
+    )
+
+
+async def _drain_payments(gateway: Gateway) -> None:
+    """Let purchases in progress begin to settle, then let settlements end."""
+    clock, grace_s = asyncio.get_running_loop().time, gateway.timing.drain_payments_s
+    end = clock() + grace_s
+    await gateway.payments.wait_for_purchases(timeout_s=grace_s)
+    left_s = max(end - clock(), 0.0)
+    await asyncio.gather(
+        gateway.settlements.close(grace_s=left_s),
+        gateway.method_settlements.close(grace_s=left_s),
     )
 
 

@@ -3,6 +3,7 @@
 import functools
 import hashlib
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import attrs
 
@@ -122,26 +123,32 @@ def accept_direct(
     if is_holder(facts.holders.get(transfer.amount_units), idempotency_key):
         # The amount that was reserved for this buyer, who was asked for it.
         task = attrs.evolve(task, price_units=transfer.amount_units)
-    key_hash = _check_key(facts, transfer, idempotency_key, task)
     payment = insert_payment(
         db,
         task,
         new_id,
-        flow=Flow.DIRECT,
-        state=PaymentState.SETTLED,
-        idempotency_hash=key_hash,
-        payer=transfer.sender,
+        idempotency_hash=_check_key(facts, transfer, idempotency_key, task),
         payer_proven=int(is_proven),
-        search_from_block=0,
-        paid_tx=transfer.tx_hash,
-        paid_log_index=transfer.log_index,
-        paid_units=transfer.amount_units,
-        paid_block=block_of(transfer),
+        **columns_paid_by(transfer),
     )
     claim(db, transaction_key(tx_hash), payment.id)
     if transfer.authorization_key is not None:
         claim(db, transfer.authorization_key, payment.id)
     return insert_task(db, task, payment, TaskStatus.QUEUED)
+
+
+def columns_paid_by(transfer: Transfer) -> dict[str, Any]:
+    """Return the columns of a payment that a transfer has paid."""
+    return {
+        "flow": Flow.DIRECT,
+        "state": PaymentState.SETTLED,
+        "payer": transfer.sender,
+        "search_from_block": 0,
+        "paid_tx": transfer.tx_hash,
+        "paid_log_index": transfer.log_index,
+        "paid_units": transfer.amount_units,
+        "paid_block": block_of(transfer),
+    }
 
 
 class _Facts:

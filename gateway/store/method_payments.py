@@ -18,7 +18,7 @@ from gateway.contracts.payment_methods import (
 from gateway.domain import NO_ADDRESS, Flow, PaymentState, Task, TaskStatus
 from gateway.store import payments
 from gateway.store.payers import check_held_files, name_file_lock
-from gateway.store.rows import PAYMENT_COLUMNS, payment_of, task_of
+from gateway.store.rows import PAYMENT_COLUMNS, payment_of
 from gateway.store.sql import Connection, Row, Tables, as_short_read, as_write, dialect_of, locked
 
 
@@ -34,10 +34,9 @@ def reserve(
     """Store the payment as `reserved` with its claim and proof, and the task as `held`: T1.
 
     Returns None, and writes nothing, if the claim is taken, but this task after a COMMIT whose
-    response was lost. If another proof used the
-    Idempotency-Key, writes nothing and returns the task of that proof. Raises
-    `IdempotencyConflict` if that task is for a different request, `ExecutionError` if files of
-    held tasks reach their limit, and `ValueError` for a value below the price.
+    response was lost. If another proof used the Idempotency-Key, writes nothing and returns its
+    task. Raises what `known_purchase` and `check_held_files` raise, and `ValueError` for a value
+    below the price.
     """
     key = claim_key(method, proof.key)
     if payments.is_claimed(db, key):
@@ -45,9 +44,7 @@ def reserve(
     if idempotency_hash is not None:
         earlier = payments.find_idempotent(db, idempotency_hash).fetchone()
         if earlier is not None:
-            known = task_of(earlier)
-            payments.check_same_request(known, task.request_hash, task.sent_hash)
-            return known
+            return payments.known_purchase(earlier, task)
     if proof.value_units < task.price_units:
         raise ValueError(f"{key} is worth less than the price")
     check_held_files(db, task, held_file_bytes)

@@ -56,6 +56,13 @@ def find_own(db: Connection, new: NewTask) -> Task | None:
     return None if own is None else task_of(own)
 
 
+def known_purchase(row: Row, new: NewTask) -> Task:
+    """Return the task of an Idempotency-Key; raises `IdempotencyConflict` as below."""
+    known = task_of(row)
+    check_same_request(known, new.request_hash, new.sent_hash)
+    return known
+
+
 def check_same_request(known: Task, request_hash: str, sent_hash: str | None) -> None:
     """Raise `IdempotencyConflict` if an Idempotency-Key is reused for a different request."""
     is_same_sent = sent_hash is not None and known.payment.sent_hash == sent_hash
@@ -170,9 +177,7 @@ def reserve(
 
     Returns None, and writes nothing, if `key` is already claimed, but this task after a COMMIT
     whose response was lost. If another authorization used the Idempotency-Key, writes nothing and
-    returns the task of that authorization. Raises `IdempotencyConflict` if that task is for a
-    different request, `PayerBusy` if the payer has too much open, `ExecutionError` if files of held
-    tasks reach their limit, and `PaymentRequired` if too many wallets were deployed.
+    returns its task. Raises what `known_purchase` and `check_limits` raise.
     """
     # All are sent before a result is read: that is one round trip.
     claimed = find_claims(db, [key])
@@ -182,9 +187,7 @@ def reserve(
     if claimed.fetchone() is not None:
         return find_own(db, task)
     if earlier is not None and (row := earlier.fetchone()):
-        known = task_of(row)
-        check_same_request(known, task.request_hash, task.sent_hash)
-        return known
+        return known_purchase(row, task)
     if limits is not None and standing is not None:
         check_limits(db, task, standing, limits)
     payment = insert_payment(

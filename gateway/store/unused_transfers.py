@@ -7,10 +7,11 @@ payment of a task that failed before it began, and its claims keep it from buyin
 import hashlib
 
 from gateway.contracts import NewTask
-from gateway.domain import Endpoint, Flow, GenerationRequest, PaymentState, TaskStatus, Transfer
+from gateway.domain import Endpoint, GenerationRequest, TaskStatus, Transfer
 from gateway.domain.eip3009 import transaction_key
 from gateway.errors import RefundRefused
 from gateway.store import method_payments
+from gateway.store.direct_payments import columns_paid_by
 from gateway.store.payments import (
     UNUSED,
     claim,
@@ -44,15 +45,8 @@ def owe_unused(db: Connection, transfer: Transfer, task_id: str, now: float) -> 
         db,
         task,
         find_new_id(db),
-        flow=Flow.DIRECT,
-        state=PaymentState.SETTLED,
-        payer=transfer.sender,
         payer_proven=0,
-        search_from_block=0,
-        paid_tx=transfer.tx_hash,
-        paid_log_index=transfer.log_index,
-        paid_units=transfer.amount_units,
-        paid_block=None if transfer.mined is None else transfer.mined.block.number,
+        **columns_paid_by(transfer),
     )
     for key in keys:
         claim(db, key, payment.id)

@@ -6,20 +6,6 @@ from gateway import ChainUnavailable
 from gateway_local_settler.waits import KeyWaits
 
 
-class Clock:
-    """A clock that the test sets."""
-
-    now = 6_000.0
-
-    def __call__(self):
-        return self.now
-
-
-@pytest.fixture
-def clock():
-    return Clock()
-
-
 @pytest.fixture
 def waits(clock):
     return KeyWaits(clock, has_locks=True)

@@ -16,20 +16,6 @@ PAYMENT = object()
 ALL = ("0xa", "0xb", "0xc")
 
 
-class Clock:
-    """A clock that the test sets."""
-
-    now = 1_000.0
-
-    def __call__(self):
-        return self.now
-
-
-@pytest.fixture
-def clock():
-    return Clock()
-
-
 @pytest.fixture
 def keys_of(clock):
     """Return a function that makes the keys of these signers."""

@@ -9,29 +9,17 @@ import structlog
 from gateway.payments.settlement import SettlementTiming
 from gateway_local_settler import recent_checks
 from tests.conftest import buy
-from tests.gateway.settlement.faulty_rpc import FaultyRpc
 from tests.waits import Waits, started_with
 
 SIMULATE, SEND = "eth_call", "eth_sendRawTransaction"
 
 
 @pytest.fixture(autouse=True)
-def _waits():
+def _fast():
     # No sweep and no second submit asks meanwhile.
     calm = SettlementTiming(full_check_s=60.0, sweep_s=3600.0)
     with started_with(Waits(outcome_s=20.0, settlement=calm)):
         yield
-
-
-@pytest.fixture
-def rpc(chain):
-    with FaultyRpc(chain) as endpoint:
-        yield endpoint
-
-
-@pytest.fixture
-def settings(settings, rpc):
-    return attrs.evolve(settings, rpc_urls=(rpc.url,))
 
 
 async def calls_of(gateway, rpc, payer) -> list[str]:
