@@ -1,4 +1,4 @@
-"""Two ways to await work: start it at once, or let it outlive a cancelled caller."""
+"""Await work: start it at once, let it outlive a cancelled caller, or answer those who wait."""
 
 import asyncio
 import functools
@@ -65,3 +65,18 @@ def mark_read(work: "asyncio.Future[Any]") -> None:
     """Retrieve an abandoned task's exception, or asyncio logs that it was never retrieved."""
     if not work.cancelled():
         work.exception()
+
+
+def answer_caller(answer: asyncio.Future[Any], outcome: Any) -> None:
+    """Resolve a future with a result or an error, unless its caller was cancelled."""
+    if answer.cancelled():
+        return
+    if not isinstance(outcome, BaseException):
+        answer.set_result(outcome)
+        return
+    if not isinstance(outcome, Exception) or isinstance(outcome, StopIteration):
+        # A future rejects such an error.
+        outcome = RuntimeError(f"the work raised {outcome!r}")
+    answer.set_exception(outcome)
+    # Mark the error as retrieved. If the caller is cancelled now, asyncio would log it as lost.
+    answer.exception()

@@ -16,6 +16,8 @@ from typing import Any, TypeVar, cast
 
 import aiosqlite
 
+from gateway.concurrency.awaiting import answer_caller
+
 Value = TypeVar("Value")
 # aiosqlite's fetch size; unused, because no function fetches through it.
 _CHUNK = 64
@@ -89,21 +91,6 @@ class ThreadConnection:
     async def close(self) -> None:
         """Finish queued work, close the connection and end its thread."""
         await self._aiosqlite.close()
-
-
-def answer_caller(answer: asyncio.Future[Any], outcome: Any) -> None:
-    """Resolve a future with a result or an error, unless its caller was cancelled."""
-    if answer.cancelled():
-        return
-    if not isinstance(outcome, BaseException):
-        answer.set_result(outcome)
-        return
-    if not isinstance(outcome, Exception) or isinstance(outcome, StopIteration):
-        # A future rejects such an error.
-        outcome = RuntimeError(f"the database's thread raised {outcome!r}")
-    answer.set_exception(outcome)
-    # Mark the error as retrieved. If the caller is cancelled now, asyncio would log it as lost.
-    answer.exception()
 
 
 Read = Callable[[sqlite3.Connection], Value]

@@ -15,10 +15,11 @@ from typing import Any, TypeVar
 
 import structlog
 
+from gateway.concurrency.awaiting import answer_caller
 from gateway.errors import DiskFull
 from gateway.store.disk import means_full
 from gateway.store.meta import write_something
-from gateway.store.sqlite.connection import ThreadConnection, answer_caller
+from gateway.store.sqlite.connection import ThreadConnection
 from gateway.telemetry import signals
 
 Value = TypeVar("Value")

@@ -4,10 +4,10 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 
+from gateway.concurrency.awaiting import answer_caller
 from gateway.contracts import SignedTransaction, UnsignedTransaction
 from gateway.errors import StoreUnavailable
 from gateway.store.signing_groups import AskedTransaction
-from gateway.store.sqlite.connection import answer_caller
 
 # In one write: it holds the key's lock, and each is signed meanwhile.
 _MOST = 32
