@@ -241,9 +241,10 @@ bench-nodes: install
 
 # The costs of a sale by two nodes on a PostgreSQL that it starts, and what the model makes of them.
 # `make bench-scale INPUTS=bench/scale_study.toml` models from a file and measures nothing.
+# OLD=../older-checkout measures that too, by turns.
 bench-scale: install
 	$(if $(INPUTS),$(BIN)/python bench/scale.py --inputs $(INPUTS),\
-		$(BIN)/python bench/node_costs.py --write bench/scale_measured.toml)
+		$(BIN)/python bench/node_costs.py --write bench/scale_measured.toml $(BY_TURNS))
 
 # FastAPI, Express and Hono with the official x402 middleware, without any of the gateway's code.
 PEERS := bench/.peers

@@ -3,7 +3,7 @@
 Everything runs on this machine, with a PostgreSQL of its own (fsync on). Two nodes sell through
 proxies that count round trips (`wire_counts.py`); all buyers buy at one of them, first at the
 follower, then at the leader. CPU and calls include the sale's task. `--write` keeps the results as
-inputs.
+inputs. `--old` measures another checkout too, by turns.
 """
 
 import argparse
@@ -13,7 +13,7 @@ import statistics
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,7 @@ from processes import (
 )
 from rich.table import Table
 from tables import print_head, print_tables
-from tree import BENCH
+from tree import BENCH, HERE, Tree, tree_at
 from wire_counts import read_counts
 from x402_payments import purchases
 
@@ -79,6 +79,14 @@ class Node:
     port: int
     pid: int
     proxy: int | None
+
+
+@attrs.frozen(kw_only=True)
+class Place:
+    """The program to measure, and the database's server."""
+
+    tree: Tree
+    server: PostgresServer
 
 
 @attrs.frozen(kw_only=True)
@@ -156,9 +164,10 @@ def _server() -> Iterator[PostgresServer]:
 
 @contextlib.contextmanager
 def _shop(
-    server: PostgresServer, *, nodes: int, keys: int, rpc_ms: float, delay_ms: float | None
+    place: Place, *, nodes: int, keys: int, rpc_ms: float, delay_ms: float | None
 ) -> Iterator[Shop]:
     """Run nodes on an empty database; through proxies, if there is a `delay_ms`."""
+    server = place.server
     with contextlib.ExitStack() as stack:
         database = stack.enter_context(server.database())
         rpc_url = stack.enter_context(stub_chain())
@@ -173,7 +182,7 @@ def _shop(
                 address = f"postgresql://gateway@127.0.0.1:{proxy}/{name}?sslmode=disable"
             named = settings | {"node": f"node-{number}", "database_url": address}
             data = Path(stack.enter_context(folder()))
-            started = gateway_process(data, rpc_url, core=None, **named)
+            started = gateway_process(data, rpc_url, tree=place.tree, core=None, **named)
             port, pid = stack.enter_context(started)
             run.append(Node(name=f"node-{number}", port=port, pid=pid, proxy=proxy))
         shop = Shop(server=server, database=database, rpc_url=rpc_url, nodes=run)
@@ -238,33 +247,46 @@ def _costs(shop: Shop, flow: str, seller: Node, buyers: int) -> dict[str, float]
 
 @attrs.frozen(kw_only=True)
 class Found:
-    """All results."""
+    """All results of a program."""
 
     columns: Columns  # two nodes, by flow and the node that sells
     alone: Columns  # one node with many buyers, by flow
     one_key_rate: float
     eight_keys_rate: float
-    rpc_ms: float
 
 
-def _measure(server: PostgresServer, rpc_ms: float, rounds: int) -> Found:
-    """Return the medians of the rounds; within one, flows and roles take turns."""
-    rates: dict[int, list[float]] = {1: [], 8: []}
-    with _shop(server, nodes=2, keys=8, rpc_ms=rpc_ms, delay_ms=0.0) as shop:
-        columns = _medians([_two_nodes(shop) for _ in range(rounds)])
-    with _shop(server, nodes=1, keys=8, rpc_ms=rpc_ms, delay_ms=None) as shop:
-        alone = _medians([_one_node(shop) for _ in range(rounds)])
+# By the name of the program.
+_Results = dict[str, Found]
+
+
+def _measure(server: PostgresServer, trees: Sequence[Tree], rpc_ms: float, rounds: int) -> _Results:
+    """Return the medians of the rounds; within one, programs, flows and roles take turns."""
+    found: dict[str, list[Found]] = {tree.name: [] for tree in trees}
     for _ in range(rounds):
-        for keys, found in rates.items():
-            with _shop(server, nodes=1, keys=keys, rpc_ms=0.0, delay_ms=0.5) as shop:
-                _sell(shop, "x402", shop.nodes[0], 2)
-                found.append(_sell(shop, "x402", shop.nodes[0], _MANY_BUYERS).rate)
+        for tree in trees:
+            found[tree.name].append(_one_round(Place(tree=tree, server=server), rpc_ms))
+    return {name: _median(each) for name, each in found.items()}
+
+
+def _one_round(place: Place, rpc_ms: float) -> Found:
+    with _shop(place, nodes=2, keys=8, rpc_ms=rpc_ms, delay_ms=0.0) as shop:
+        columns = _two_nodes(shop)
+    with _shop(place, nodes=1, keys=8, rpc_ms=rpc_ms, delay_ms=None) as shop:
+        alone = _one_node(shop)
+    rates = []
+    for keys in (1, 8):
+        with _shop(place, nodes=1, keys=keys, rpc_ms=0.0, delay_ms=0.5) as shop:
+            _sell(shop, "x402", shop.nodes[0], 2)
+            rates.append(_sell(shop, "x402", shop.nodes[0], _MANY_BUYERS).rate)
+    return Found(columns=columns, alone=alone, one_key_rate=rates[0], eight_keys_rate=rates[1])
+
+
+def _median(rounds: Sequence[Found]) -> Found:
     return Found(
-        columns=columns,
-        alone=alone,
-        one_key_rate=statistics.median(rates[1]),
-        eight_keys_rate=statistics.median(rates[8]),
-        rpc_ms=rpc_ms,
+        columns=_medians([one.columns for one in rounds]),
+        alone=_medians([one.alone for one in rounds]),
+        one_key_rate=statistics.median(one.one_key_rate for one in rounds),
+        eight_keys_rate=statistics.median(one.eight_keys_rate for one in rounds),
     )
 
 
@@ -289,23 +311,35 @@ def _medians(rounds: Sequence[Columns]) -> Columns:
     }
 
 
-def _tables(found: Found) -> list[Table]:
-    caption = f"{_BUYERS} buyers, RPC {found.rpc_ms:g} ms, 8 keys; fsync here: {fsync_us():,.0f} µs"
-    two = Table(
-        "", *found.columns, title="The costs of a sale, two nodes, a proxy each", caption=caption
-    )
+def _tables(results: _Results, rpc_ms: float) -> list[Table]:
+    """Return the costs with the values of all programs in each cell, this tree's first."""
+    here = next(iter(results.values()))
+    caption = f"{_BUYERS} buyers, RPC {rpc_ms:g} ms, 8 keys; fsync here: {fsync_us():,.0f} µs"
+    title = f"The costs of a sale, two nodes, a proxy each: {'; '.join(results)}"
+    two = Table("", *here.columns, title=title, caption=caption)
     for title, name in _ROWS.items():
-        two.add_row(title, *(f"{column[name]:.1f}" for column in found.columns.values()))
+        two.add_row(
+            title,
+            *(
+                _cell(each.columns[column][name] for each in results.values())
+                for column in here.columns
+            ),
+        )
     one = Table(
         "", "node, ms", "PostgreSQL, ms", "a second here", title=f"One node, {_MANY_BUYERS} buyers"
     )
-    for flow, costs in found.alone.items():
-        cells = (costs[name] for name in ("seller_ms", "postgres_ms", "rate"))
-        one.add_row(flow, *(f"{value:.1f}" for value in cells))
+    for flow in here.alone:
+        names = ("seller_ms", "postgres_ms", "rate")
+        cells = (_cell(each.alone[flow][name] for each in results.values()) for name in names)
+        one.add_row(flow, *cells)
     keys = Table("", "a second here", title="x402, one node, database 0.5 ms away")
-    keys.add_row("1 key", f"{found.one_key_rate:.0f}")
-    keys.add_row("8 keys", f"{found.eight_keys_rate:.0f}")
+    keys.add_row("1 key", _cell((each.one_key_rate for each in results.values()), digits=0))
+    keys.add_row("8 keys", _cell((each.eight_keys_rate for each in results.values()), digits=0))
     return [two, one, keys]
+
+
+def _cell(values: Iterable[float], digits: int = 1) -> str:
+    return "; ".join(f"{value:.{digits}f}" for value in values)
 
 
 def _text(found: Found, assumed: dict[str, Any]) -> str:
@@ -346,15 +380,17 @@ def main() -> None:
         "--write", type=Path, help=f"the model's inputs, such as {scale.LATEST.name}"
     )
     parser.add_argument("--rounds", type=int, default=sized(3, 1), help="the median counts")
+    parser.add_argument("--old", type=Path, help="another checkout, measured by turns")
     parser.add_argument("--smoke", action="store_true", help="a few purchases only")
     chosen = parser.parse_args()
     console = print_head()
+    trees = [HERE, *([tree_at(chosen.old)] if chosen.old else [])]
     with _server() as server:
-        found = _measure(server, chosen.rpc_ms, chosen.rounds)
-    print_tables(console, _tables(found))
+        results = _measure(server, trees, chosen.rpc_ms, chosen.rounds)
+    print_tables(console, _tables(results, chosen.rpc_ms))
     if chosen.write:
         known = attrs.asdict(scale.read_inputs(scale.LATEST).assumed)
-        chosen.write.write_text(_text(found, known), "utf-8")
+        chosen.write.write_text(_text(results[HERE.name], known), "utf-8")
         inputs = scale.read_inputs(chosen.write)
         print_tables(console, [scale.table(scale.lines(inputs), inputs)])
 
