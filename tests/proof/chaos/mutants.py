@@ -26,9 +26,12 @@ tasks.recover = lambda db, now, node=None: _recover(db, now)
     # Each node has every key as its own, and trusts that no other one signs with it.
     "owns-all": _SIGNS_ALONE
     + """
+import attrs
 from gateway_nodes import key_leases
-def share(db, name, sellers, keys, busy, clock):
-    return key_leases.KeyShare(own=tuple(keys), busy=())
+_share = key_leases.share
+def share(db, name, sellers, keys, *arguments, **named):
+    shared = _share(db, name, sellers, keys, *arguments, **named)
+    return attrs.evolve(shared, own=tuple(keys), busy=())
 key_leases.share = share
 """,
 }
