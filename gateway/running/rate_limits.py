@@ -1,14 +1,18 @@
 """Rate limits of routes: moving windows per client address, with exact waiting times.
 
-The memory storages of the library `limits` start a thread or a task per key, which takes most of a
-core at a thousand clients. Its import takes 25 ms, which only a gateway with GATEWAY_LIMITS_URL
-spends.
+The strategy comes from the library `limits`. Its memory storages start a thread or a task per key,
+which takes most of a core at a thousand clients, so this module has its own
+(docs/architecture.md).
 """
 
 import math
 import struct
 from collections import OrderedDict
-from typing import NamedTuple
+from typing import Any
+
+from limits import RateLimitItemPerSecond
+from limits.storage import MovingWindowSupport, Storage
+from limits.strategies import MovingWindowRateLimiter
 
 from gateway.contracts import Clock
 from gateway.errors import TooManyRequests
@@ -26,21 +30,14 @@ _TIME = struct.Struct("d")
 _Windows = dict[int, OrderedDict[int, bytes]]
 
 
-class RateLimit(NamedTuple):
-    """A number of hits in a window of so many seconds."""
-
-    hits: int
-    window_s: int
-
-
 class RateLimits:
     """The limits of spec §8, except logins, counted in this process's memory."""
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
         self._clock = clock
-        self._local = MovingWindows(clock)
+        self._limiter = MovingWindowRateLimiter(LoopStorage(clock))
         self._limits = {
-            name: RateLimit(*parse_limit(limit))
+            name: _Limit(*parse_limit(limit))
             for name, limit in (
                 ("x402", settings.limit_x402),
                 ("price", settings.limit_price),
@@ -52,7 +49,7 @@ class RateLimits:
 
     def add(self, name: str, limit: str) -> None:
         """Add a limit, such as a mount's; raises `SettingsError` if it is invalid."""
-        self._limits[name] = RateLimit(*parse_limit(limit))
+        self._limits[name] = _Limit(*parse_limit(limit))
 
     async def hit(self, name: str, address: str) -> None:
         """Count a request. Without a `price` limit, `price` counts as `x402`.
@@ -60,7 +57,7 @@ class RateLimits:
         Raises `TooManyRequests` with the whole seconds to wait.
         """
         limit, name = self._find(name)
-        if not self._local.hit(f"{name}/{address}", limit):
+        if not self._limiter.hit(limit, name, address):
             raise self._refusal(limit, name, address)
 
     async def find_problem(self) -> str:
@@ -70,20 +67,29 @@ class RateLimits:
     async def close(self) -> None:
         """Close the connections."""
 
-    def _find(self, name: str) -> tuple[RateLimit, str]:
+    def _find(self, name: str) -> tuple[RateLimitItemPerSecond, str]:
         """Return the limit that applies to a name, and that limit's name."""
         if name == "price" and name not in self._limits:
             name = "x402"
         return self._limits[name], name
 
-    def _check(self, limit: RateLimit, name: str, address: str) -> None:
+    def _check(self, limit: RateLimitItemPerSecond, name: str, address: str) -> None:
         """Raise `TooManyRequests` if this process's window is full. Counts nothing."""
-        if self._local.find(f"{name}/{address}", limit)[1] >= limit.hits:
+        if not self._limiter.test(limit, name, address):
             raise self._refusal(limit, name, address)
 
-    def _refusal(self, limit: RateLimit, name: str, address: str) -> TooManyRequests:
-        oldest, _ = self._local.find(f"{name}/{address}", limit)
-        return too_many(oldest + limit.window_s - self._clock())
+    def _refusal(self, limit: RateLimitItemPerSecond, name: str, address: str) -> TooManyRequests:
+        oldest = self._limiter.get_window_stats(limit, name, address).reset_time
+        return too_many(oldest - self._clock())
+
+
+class _Limit(RateLimitItemPerSecond):
+    """A limit with a faster `key_for`: the library's checks the type of each part."""
+
+    def key_for(self, *identifiers: Any) -> str:
+        """Return the same key as the library, for a route's name and a client's address."""
+        name = self.GRANULARITY.name
+        return f"{self.namespace}/{'/'.join(identifiers)}/{self.amount}/{self.multiples}/{name}"
 
 
 def make_limits(settings: Settings, clock: Clock, secret: str) -> RateLimits:
@@ -106,46 +112,78 @@ def too_many(wait_s: float) -> TooManyRequests:
     return TooManyRequests(max(1, math.ceil(wait_s)))
 
 
-class MovingWindows:
-    """The hits of all keys in one event loop, without threads or locks.
+class LoopStorage(Storage, MovingWindowSupport):
+    """A storage for `limits` in one event loop, without threads or locks.
 
     Stores keys as hashes, and times as packed floats; objects would take a kilobyte per key. Two
     keys share a hash with a probability of 2⁻⁶⁴.
     """
 
+    STORAGE_SCHEME = ["loop"]  # noqa: RUF012 - limits declares it so
+
     def __init__(self, clock: Clock) -> None:
+        super().__init__()
         self._clock = clock
         self._shards: list[_Windows] = [{} for _ in range(_SHARDS)]
 
-    def __len__(self) -> int:
-        """Return the number of stored keys."""
-        return sum(len(window) for windows in self._shards for window in windows.values())
+    @property
+    def base_exceptions(self) -> type[Exception]:
+        """Required by `limits`; nothing here raises."""
+        return ValueError
 
-    def hit(self, key: str, limit: RateLimit) -> bool:
-        """Count a hit unless the window is full; returns whether it was counted."""
+    def acquire_entry(self, key: str, limit: int, expiry: int, amount: int = 1) -> bool:
+        """Count a hit unless the window is full."""
         now, number = self._clock(), hash(key)
         windows = self._windows_of(key)
-        window = windows.get(limit.window_s)
+        window = windows.get(expiry)
         if window is None:
-            window = windows[limit.window_s] = OrderedDict()
-        hits = _hits_after(now - limit.window_s, window.get(number, b""))
-        if len(hits) // _TIME.size >= limit.hits:
+            window = windows[expiry] = OrderedDict()
+        hits = _hits_after(now - expiry, window.get(number, b""))
+        if len(hits) // _TIME.size + amount > limit:
             return False
-        window[number] = hits + _TIME.pack(now)
+        window[number] = hits + _TIME.pack(now) * amount
         window.move_to_end(number)
         _delete_old_keys(windows, now)
         return True
 
-    def find(self, key: str, limit: RateLimit) -> tuple[float, int]:
-        """Return the time of the oldest hit in a window (now without one), and the hits."""
+    def get_moving_window(self, key: str, limit: int, expiry: int) -> tuple[float, int]:  # noqa: ARG002 - limits' interface
+        """Return (time of the oldest hit in the window, number of hits)."""
         now = self._clock()
-        window = self._windows_of(key).get(limit.window_s, OrderedDict())
-        hits = _hits_after(now - limit.window_s, window.get(hash(key), b""))
+        window = self._windows_of(key).get(expiry, OrderedDict())
+        hits = _hits_after(now - expiry, window.get(hash(key), b""))
         oldest = _TIME.unpack_from(hits)[0] if hits else now
         return oldest, len(hits) // _TIME.size
 
     def _windows_of(self, key: str) -> _Windows:
         return self._shards[hash(key) % _SHARDS]
+
+    def incr(self, key: str, expiry: int, amount: int = 1) -> int:
+        """Not supported: this storage has no fixed windows."""
+        raise NotImplementedError
+
+    def get(self, key: str) -> int:
+        """Return the number of stored hits of a key."""
+        stored = (window.get(hash(key), b"") for window in self._windows_of(key).values())
+        return sum(map(len, stored)) // _TIME.size
+
+    def get_expiry(self, key: str) -> float:  # noqa: ARG002 - limits' interface
+        """Return the present time: this storage has no fixed windows."""
+        return self._clock()
+
+    def check(self) -> bool:
+        """Return True: memory is always available."""
+        return True
+
+    def reset(self) -> int:
+        """Delete all keys and return how many there were."""
+        keys = sum(len(window) for windows in self._shards for window in windows.values())
+        self._shards = [{} for _ in range(_SHARDS)]
+        return keys
+
+    def clear(self, key: str) -> None:
+        """Delete one key."""
+        for window in self._windows_of(key).values():
+            window.pop(hash(key), None)
 
 
 def _delete_old_keys(windows: _Windows, now: float) -> None:

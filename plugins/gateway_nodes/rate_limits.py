@@ -23,7 +23,7 @@ from gateway.concurrency.awaiting import outlive
 from gateway.contracts import Clock
 from gateway.contracts.parts import Check, Part
 from gateway.errors import SettingsError
-from gateway.running.rate_limits import RateLimit, RateLimits, too_many
+from gateway.running.rate_limits import RateLimits, too_many
 from gateway.settings import Settings
 
 # Timeout of Redis, including the connection. In the same region it responds within milliseconds.
@@ -113,7 +113,7 @@ class RedisWindows:
         # Requests in progress; the client's timeouts end each.
         self._asking: set[asyncio.Future[float]] = set()
 
-    async def hit(self, limit: RateLimit, key: str) -> float:
+    async def hit(self, limit: RateLimitItemPerSecond, key: str) -> float:
         """Count a hit unless the window is full.
 
         Returns the seconds until the next hit passes; 0 if it was counted, or Redis is down.
@@ -133,11 +133,10 @@ class RedisWindows:
             await asyncio.wait(self._asking)
         await self._pool.disconnect()
 
-    async def _hit(self, limit: RateLimit, key: str) -> float:
-        counted = RateLimitItemPerSecond(*limit)
-        if await self._limiter.hit(counted, key):
+    async def _hit(self, limit: RateLimitItemPerSecond, key: str) -> float:
+        if await self._limiter.hit(limit, key):
             return 0.0
-        stats = await self._limiter.get_window_stats(counted, key)
+        stats = await self._limiter.get_window_stats(limit, key)
         return max(stats.reset_time - time.time(), 0.0) + _ROUNDED_S
 
     async def _ping(self) -> float:

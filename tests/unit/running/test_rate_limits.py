@@ -1,4 +1,4 @@
-"""Our moving windows agree with those of the library `limits`."""
+"""Our storage of rate limits agrees with the library's own."""
 
 import tracemalloc
 from types import SimpleNamespace
@@ -10,7 +10,7 @@ from limits import RateLimitItemPerSecond
 from limits.storage import MemoryStorage
 from limits.strategies import MovingWindowRateLimiter
 
-from gateway.running.rate_limits import MovingWindows, RateLimit
+from gateway.running.rate_limits import LoopStorage
 from gateway.web.front.current import client_address
 
 # The library counts a hit that is exactly one window old, and ours does not: a client that waits
@@ -20,6 +20,7 @@ _STEPS = st.lists(
     st.tuples(
         st.sampled_from([0, 0, 0, 1, 5, 59, 60, 61, 200]),
         st.sampled_from(["a", "b", "2001:db8::/64"]),
+        st.integers(1, 3),
     ),
     max_size=80,
 )
@@ -34,21 +35,21 @@ class _LibraryStorage(MemoryStorage):
 
 @settings(deadline=None)
 @given(steps=_STEPS, amount=st.integers(1, 6), window_s=st.sampled_from([1, 5, 60]))
-def test_the_verdicts_are_those_of_the_library(steps, amount, window_s):
+def test_the_verdicts_are_those_of_the_librarys_own_storage(steps, amount, window_s):
     now = [1_795_000_000.0]
-    limit, counted = RateLimit(amount, window_s), RateLimitItemPerSecond(amount, window_s)
+    limit = RateLimitItemPerSecond(amount, window_s)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("limits.storage.memory.time", SimpleNamespace(time=lambda: now[0]))
         theirs = MovingWindowRateLimiter(_LibraryStorage())
-        ours = MovingWindows(lambda: now[0])
-        for wait_s, address in steps:
+        ours = MovingWindowRateLimiter(LoopStorage(lambda: now[0]))
+        for wait_s, address, cost in steps:
             now[0] += wait_s + _STEP_S
-            assert ours.hit(address, limit) == theirs.hit(counted, address)
-            oldest, hits = ours.find(address, limit)
-            expected = theirs.get_window_stats(counted, address)
-            assert amount - hits == expected.remaining
-            if hits:
-                assert oldest + window_s == expected.reset_time
+            assert ours.hit(limit, address, cost=cost) == theirs.hit(limit, address, cost=cost)
+            assert ours.test(limit, address) == theirs.test(limit, address)
+            found, expected = (one.get_window_stats(limit, address) for one in (ours, theirs))
+            assert found.remaining == expected.remaining
+            if found.remaining < amount:
+                assert found.reset_time == expected.reset_time
 
 
 def test_what_a_client_puts_before_its_address_is_not_kept():
