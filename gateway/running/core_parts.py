@@ -32,6 +32,9 @@ def core_parts(gateway: Gateway) -> list[Part]:
         # Otherwise the first task would wait for this import.
         await asyncio.to_thread(converter)
 
+    async def warm_limits() -> None:
+        await asyncio.to_thread(gateway.limits.load)
+
     async def watch_limits() -> None:
         await gateway.limits.find_problem()
 
@@ -53,7 +56,7 @@ def core_parts(gateway: Gateway) -> list[Part]:
             run=lambda: probe_forever(gateway.catalog),
             close=gateway.catalog.close,
         ),
-        Part(name="limits", run=watch_limits, close=gateway.limits.close),
+        Part(name="limits", warm=warm_limits, run=watch_limits, close=gateway.limits.close),
         *_upkeep(gateway),
         Part(name="intake", close=gateway.intake.close, pending=gateway.requests.find_pending),
         Part(name="checks", close=gateway.shared_checks.close),
