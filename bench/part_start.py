@@ -22,8 +22,8 @@ _WARM_S = sized(4.0, 0.5)  # by then everything heavy is imported
 _BARE = "a bare Quart application"
 # The project's frameworks, and the libraries of its settings and logs.
 _NAMED = (
-    "import quart, hypercorn.asyncio, hypercorn.config, uvloop, attrs, cattrs, limits.strategies, "
-    "pluggy, aiosqlite, click, structlog, typed_settings, msgspec"
+    "import quart, hypercorn.asyncio, hypercorn.config, uvloop, attrs, pluggy, aiosqlite, click, "
+    "structlog, typed_settings, msgspec"
 )
 _WEB3 = "import web3, web3.providers.rpc, eth_account"
 # Imports that every start needs, and the memory that every warm-up reaches.

@@ -59,7 +59,7 @@ from gateway.web.front.current import EXTENSION, FAILURE
 _log = structlog.get_logger()
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class _Assembly:
     """The components that need no database."""
 
@@ -171,7 +171,7 @@ def _make_app(parts: _Assembly) -> Quart:
 # -- with the open database
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class _Installation:
     """Identity of this installation, written at the first start."""
 

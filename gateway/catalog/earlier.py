@@ -14,7 +14,7 @@ from gateway.domain import QUOTE_LIFE_S, Endpoint, GenerationRequest
 Quoted = tuple[tuple[Endpoint, float], ...]
 
 
-@attrs.define
+@attrs.define(eq=False, repr=False)
 class EarlierOffers:
     """What reloads have replaced, as long as its quotes live."""
 

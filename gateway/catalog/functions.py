@@ -36,7 +36,7 @@ def functions_of(capability: Capability) -> Iterator[InSandbox]:
     yield from dict.fromkeys(one for one in (*reads, *checks) if one is not None)
 
 
-@attrs.define
+@attrs.define(eq=False, repr=False)
 class DeclaredFunctions:
     """Which capabilities' functions can be loaded. Endpoints of the others are off sale."""
 

@@ -12,7 +12,7 @@ from contextvars import ContextVar
 import attrs
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class Refusal:
     """A vendor's response with an error status."""
 
@@ -23,14 +23,14 @@ class Refusal:
     vendor_message: str
 
 
-@attrs.define
+@attrs.define(eq=False, repr=False)
 class LastResponse:
     """The vendor's last response in one attempt."""
 
     newest: Refusal | None = None
 
 
-@attrs.define
+@attrs.define(eq=False, repr=False)
 class Sent:
     """The billable requests of one submit."""
 

@@ -16,7 +16,7 @@ from gateway.errors import AccountProblem, SettingsError
 _MODEL_PAUSE_S = 6 * 3600.0
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Spare:
     """The endpoint that may make another one's orders in an outage, whether it works now or not."""
 

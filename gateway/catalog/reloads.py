@@ -22,7 +22,7 @@ _MAX_PROBLEM_CHARS = 300
 _log = structlog.get_logger()
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class OfferedAgain:
     """The present endpoints of one plugin, or why it could not name them."""
 
@@ -31,7 +31,7 @@ class OfferedAgain:
     problem: Exception | None = None
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class Reloaded:
     """The outcome of a reload, as sentences for the operator."""
 
@@ -40,7 +40,7 @@ class Reloaded:
     is_whole: bool
 
 
-@attrs.define
+@attrs.define(eq=False, repr=False)
 class Reloads:
     """Reloads the endpoints of the plugins that can offer them again."""
 

@@ -8,7 +8,7 @@ from gateway.catalog.registered import Registered
 from gateway.domain import QUOTE_LIFE_S
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class Replaced:
     """A plugin's endpoints after a reload, and how they differ."""
 

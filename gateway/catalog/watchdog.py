@@ -48,7 +48,7 @@ def owners_of(modules: Mapping[str, str], catalog: Catalog) -> dict[str, str]:
     return shared | found
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class WatchdogTiming:
     """Durations in seconds; only tests change them."""
 
@@ -81,7 +81,7 @@ async def watch_loop(
         await watchdog.stop()
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class _Sample:
     """The state of the loop's thread at a check."""
 

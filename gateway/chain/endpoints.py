@@ -40,12 +40,12 @@ _BROADCAST_S = 0.5
 _log = structlog.get_logger()
 
 
-@attrs.define
+@attrs.define(eq=False, repr=False)
 class Endpoint:
     """One RPC endpoint. Its URL may contain a key, so logs show its position in the list."""
 
     place: int
-    provider: Any = attrs.field(repr=False)
+    provider: Any
     timeout_s: float
     checks_passed: int = 0
     cooldown: Cooldown = attrs.field(factory=Cooldown)
@@ -152,7 +152,7 @@ def _import_web3() -> Any:
     return transport.KeepAliveProvider
 
 
-@attrs.define(eq=False, slots=False)
+@attrs.define(eq=False, slots=False, repr=False)
 class RpcEndpoints:
     """The configured endpoints, in the operator's order."""
 

@@ -39,7 +39,7 @@ class LogsTooNarrow(ChainUnavailable):
     """An endpoint allows too few blocks per query for a search."""
 
 
-@attrs.define
+@attrs.define(eq=False, repr=False)
 class LogRange:
     """The learned limit of blocks per log query at one endpoint."""
 

@@ -26,7 +26,7 @@ _MAX_RETRIES = 200.0
 _RETRIES_PER_S = 20.0
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class RetryTiming:
     """Backoff of refused calls, and rests of failing endpoints, in seconds."""
 
@@ -74,7 +74,7 @@ class EndpointLags(EndpointRefused):
     """An endpoint lacks a block that another one has; it may have it a moment later."""
 
 
-@attrs.define
+@attrs.define(eq=False, repr=False)
 class Cooldown:
     """The rest of a failing endpoint, which is then tried last; times of the loop's clock."""
 
@@ -98,7 +98,7 @@ class Cooldown:
         self.failures, self.until = 0, 0.0
 
 
-@attrs.define
+@attrs.define(eq=False, repr=False)
 class RetryBudget:
     """Limits the retries of the whole process."""
 

@@ -68,7 +68,7 @@ Measured = Callable[[str], contextlib.AbstractContextManager[object]]
 """Measures a write that signs with this key, and its errors."""
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class GasMoney:
     """A key's ETH balance, and the current gas price."""
 

@@ -19,12 +19,12 @@ from gateway.domain.eip3009 import encoded_bytes, selector, uint, word
 _TYPE = b"\x02"
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class Call:
     """A contract call: the contract, its calldata, and the gas limit."""
 
     to: str
-    data: bytes = attrs.field(repr=False)
+    data: bytes
     gas: int
 
 

@@ -39,7 +39,7 @@ class Owner:
     part: str = ""
 
 
-@attrs.define
+@attrs.define(eq=False, repr=False)
 class Fault:
     """The failures of one call of a plugin."""
 

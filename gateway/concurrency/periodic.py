@@ -18,7 +18,7 @@ def always() -> bool:
     return True
 
 
-@attrs.define
+@attrs.define(eq=False, repr=False)
 class Periodic:
     """A named task that repeats `work`, with a pause of `every_s` seconds after each time.
 

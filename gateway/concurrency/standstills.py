@@ -56,7 +56,7 @@ async def _nothing() -> None:
     pass
 
 
-@attrs.define(kw_only=True, eq=False)
+@attrs.define(kw_only=True, eq=False, repr=False)
 class Standstills:
     """The standstills of this process. A call of `notice` costs two reads of a clock."""
 

@@ -143,7 +143,7 @@ class Fitness:
             notify(self.problem)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class WakeHandlers:
     """Callbacks for messages of other nodes; they must not block."""
 

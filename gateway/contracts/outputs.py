@@ -13,7 +13,7 @@ class OutputStoreUnavailable(Exception):
     """The disk or the bucket is full, down or refuses access. The outputs themselves are valid."""
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class StoredFile:
     """One file in the store, possibly incomplete or orphaned."""
 

@@ -34,7 +34,7 @@ both back, and the same events come again. The database may also retry a write.
 """
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class EventReader:
     """The events that a part reads, and the function that takes them.
 
@@ -83,7 +83,7 @@ class Mount:
         return f"mount {self.paths[0]}"
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class Discovery:
     """Entries in the documents by which agents find the gateway. Paths become full addresses."""
 
@@ -200,7 +200,7 @@ class Callbacks(Protocol):
         ...
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class Part:
     """One part of a running gateway. All fields but the name are optional.
 

@@ -57,7 +57,7 @@ class MethodPayment:
     reserved_at: float
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class OpenMethodPayment:
     """A payment whose outcome only its payment method knows."""
 

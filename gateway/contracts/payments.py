@@ -152,7 +152,7 @@ class TransferVerifier(Protocol):
         ...
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class GasOfKey:
     """The last known balance of one of the gateway's keys, in wei."""
 
@@ -329,7 +329,7 @@ class SettlementJournal(Protocol):
         ...
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class PluginContext:
     """The gateway's interface for payment plugins."""
 

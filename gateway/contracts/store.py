@@ -13,7 +13,7 @@ CostSource = Literal["told", "set", "table"]
 AttemptOutcome = Literal["failed", "put_off", "stopped", "died"]
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class NewTask:
     """A new task, as the store records it when its payment is accepted."""
 
@@ -78,7 +78,7 @@ class JobRecord:
     reason: str | None = None
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class Lease:
     """The right to work on one task until `until`. Times are Unix seconds, by the node's clock."""
 
@@ -117,7 +117,7 @@ class Lease:
         return self.slug if self.sold_as is None else self.sold_as
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class Cost:
     """The operator's cost of one generation."""
 
@@ -127,7 +127,7 @@ class Cost:
     source: CostSource
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class ReserveLimits:
     """Limits that `reserve` checks in its own write, so that concurrent purchases cannot both pass.
 
@@ -144,7 +144,7 @@ class ReserveLimits:
     """Set if the settlement deploys the payer's wallet."""
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class DeploymentLimit:
     """How many settlements since `since` (Unix seconds) may deploy their payer's wallet."""
 

@@ -12,7 +12,7 @@ from gateway.domain.offers import Endpoint, GenerationRequest
 _ENOUGH = (12, 10)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class Sale:
     """The request that costs the operator most at one price."""
 

@@ -35,7 +35,7 @@ class Block:
         return self.timestamp_ms / 1000 >= at
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class Log:
     """One event of a transaction. Hex is in lower case."""
 

@@ -38,7 +38,7 @@ _HEADERS = {
 }
 
 
-@attrs.define
+@attrs.define(eq=False, repr=False)
 class SendTrace:
     """Handles httpcore's events: it holds a new connection until a request is sent on it."""
 
@@ -58,7 +58,7 @@ class SendTrace:
             await self._unused.aclose()
 
 
-@attrs.define
+@attrs.define(eq=False, repr=False)
 class _Requests:
     """The requests of a transport."""
 
@@ -66,13 +66,13 @@ class _Requests:
     is_retired: bool = False
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class Transport:
     """Connections to one API, and to links from its responses."""
 
     httpx: Any
-    _api: Any = attrs.field(repr=False)
-    _links: Any = attrs.field(repr=False)
+    _api: Any
+    _links: Any
     _resolver: LinkResolver = attrs.field(factory=LinkResolver)
     _requests: _Requests = attrs.field(factory=_Requests, init=False)
 
@@ -201,7 +201,7 @@ async def renew_transports() -> None:
         await holder.renew()
 
 
-@attrs.define
+@attrs.define(eq=False, repr=False)
 class TransportHolder:
     """Opens its transport for the first request, and keeps it until it is closed."""
 
@@ -230,7 +230,7 @@ class TransportHolder:
             await transport.close()
 
 
-@attrs.define
+@attrs.define(eq=False, repr=False)
 class Downloader(TransportHolder):
     """Downloads links. It keeps connections to the vendor's API, so close it at the end."""
 

@@ -23,7 +23,7 @@ from gateway.payments.settlement import Settlements
 from gateway.payments.x402 import X402Payments
 
 
-@attrs.define(kw_only=True, slots=False)
+@attrs.define(kw_only=True, slots=False, eq=False, repr=False)
 class Payments(X402Payments, DirectPayments, MethodPurchases):
     """All payment flows, over one store and one chain."""
 

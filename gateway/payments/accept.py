@@ -39,7 +39,7 @@ _CUTOFF = "floor_block"
 _log = structlog.get_logger()
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class Accepted:
     """The task of a paid request, and headers for its 200."""
 
@@ -113,7 +113,7 @@ def payer_key_hash(payer: str, idempotency_key: str | None) -> str | None:
     return hashlib.sha256(payer.lower().encode() + b"\xff" + idempotency_key.encode()).hexdigest()
 
 
-@attrs.define(kw_only=True, slots=False)
+@attrs.define(kw_only=True, slots=False, eq=False, repr=False)
 class Acceptance:
     """The base class of the flows."""
 

@@ -33,7 +33,7 @@ _REPEAT_S = 1.0
 _MAX_ASKED = 8
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class PayerProof:
     """An unverified `payerSignature`, and the 32 bytes that it must sign (EIP-712).
 
@@ -42,7 +42,7 @@ class PayerProof:
     """
 
     digest: bytes
-    signature: bytes = attrs.field(repr=False)
+    signature: bytes
 
 
 def proof_digest(quote: Quote, tx_hash: str, request_hash: bytes) -> bytes:
@@ -85,7 +85,7 @@ async def _find_smart_signer(chain: Chain, senders: Iterable[str], proof: PayerP
     return None
 
 
-@attrs.define(kw_only=True, slots=False)
+@attrs.define(kw_only=True, slots=False, eq=False, repr=False)
 class DirectPayments(Acceptance):
     """The direct flow, up to the queued task."""
 

@@ -43,7 +43,7 @@ _BUSY = (
 )
 
 
-@attrs.define
+@attrs.define(eq=False, repr=False)
 class _PurchaseQueue:
     """The purchases of one payer. One holds the lock; the others wait in order."""
 
@@ -51,7 +51,7 @@ class _PurchaseQueue:
     waiting: list["_Purchase"] = attrs.field(factory=list)
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen(eq=False, repr=False)
 class _Purchase:
     """One request. A retry has the same claim or Idempotency-Key."""
 
@@ -64,7 +64,7 @@ class _Purchase:
         return self.claim == claim or (key_hash is not None and self.key_hash == key_hash)
 
 
-@attrs.define(kw_only=True)
+@attrs.define(kw_only=True, eq=False, repr=False)
 class Exposure:
     """Limits open payments per payer, and bars payers."""
 
@@ -145,7 +145,7 @@ class Exposure:
         return attrs.evolve(limits, most_open=most_open, balance_units=balance)
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class Turn:
     """The turn of one purchase, which ends at `until` by the event loop's clock."""
 

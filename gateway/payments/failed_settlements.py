@@ -31,7 +31,7 @@ _CHECKED_S = 10.0
 _log = structlog.get_logger()
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class _Mined:
     """The transaction that was mined among those with the same nonce."""
 
@@ -53,7 +53,7 @@ class _Mined:
         return self.transaction.most_wei * self.transaction.payments
 
 
-@attrs.define(eq=False, slots=False)
+@attrs.define(eq=False, slots=False, repr=False)
 class FailedSettlements:
     """Judges every mined settlement that may have failed, by its receipt."""
 

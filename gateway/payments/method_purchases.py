@@ -43,7 +43,7 @@ from gateway.telemetry import signals
 _log = structlog.get_logger()
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class MethodTiming:
     """How long drivers and the sweep wait, in seconds."""
 
@@ -59,7 +59,7 @@ class MethodTiming:
     left_s: float = 60.0
 
 
-@attrs.define(eq=False, slots=False)
+@attrs.define(eq=False, slots=False, repr=False)
 class MethodSettlements:
     """Asks methods until they answer: a driver for each open payment, and a sweep for the rest.
 
@@ -162,7 +162,7 @@ _MAX_PAYER_CHARS = 200
 _CHECK_S = 20.0
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class _Paid:
     """A request as it was sent, and the proof that pays for it."""
 
@@ -186,7 +186,7 @@ class _Paid:
         return claim_key(self.method.name, self.proof.key)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class _Purchase(_Paid):
     """A validated request, and the task that it shall get."""
 
@@ -194,7 +194,7 @@ class _Purchase(_Paid):
     new: NewTask
 
 
-@attrs.define(kw_only=True, slots=False)
+@attrs.define(kw_only=True, slots=False, eq=False, repr=False)
 class MethodPurchases(Acceptance):
     """The flow of further methods, up to the held or queued task."""
 

@@ -38,7 +38,7 @@ class EventNotLogged(ChainUnavailable):
     """No log shows the nonce's event, and no endpoint has the state that would date it."""
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class NonceEvent:
     """The event that spent a nonce, in a canonical block."""
 

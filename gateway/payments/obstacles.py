@@ -45,7 +45,7 @@ _WRONG_WALLET = "The gateway's wallet is not set up correctly, so nothing is sol
 _log = structlog.get_logger()
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class ObstacleTiming:
     """Seconds between two checks."""
 
@@ -57,7 +57,7 @@ class ObstacleTiming:
     clock_pause_s: float = 0.5
 
 
-@attrs.define(eq=False, slots=False)
+@attrs.define(eq=False, slots=False, repr=False)
 class Obstacles:
     """The obstacles found by the last check. If the chain is unreachable, the others stay."""
 
@@ -280,7 +280,7 @@ def _is_delegation(code: bytes) -> bool:
     return len(code) == _DELEGATION_BYTES and code.startswith(_DELEGATION)
 
 
-@attrs.define
+@attrs.define(eq=False, repr=False)
 class WalletCheck:
     """Checks the wallet once. Until that has succeeded, the gateway takes no payment."""
 

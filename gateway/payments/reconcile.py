@@ -42,7 +42,7 @@ def _earliest_use(signed: Authorization) -> float:
     return signed.valid_before - 2 * MAX_REMAINING_S
 
 
-@attrs.define(eq=False, slots=False)
+@attrs.define(eq=False, slots=False, repr=False)
 class Reconciler:
     """Closes payments by the outcome of their authorizations."""
 
@@ -137,7 +137,7 @@ _UNKNOWN = (
 )
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class EventSearch:
     """Checks, before anything is written, whether a spent nonce has paid us.
 

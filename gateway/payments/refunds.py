@@ -75,7 +75,7 @@ def missing_address(case: RefundCase) -> str:
     return f"This money {came}: approve it with --to ADDRESS."
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class RefundTiming:
     """Durations in seconds."""
 

@@ -7,7 +7,7 @@ from gateway.domain import GenerationRequest, Payment
 from gateway.errors import IdempotencyConflict
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class SentRequest:
     """A request as the buyer sent it. The endpoint may be changed, off sale or gone."""
 

@@ -31,7 +31,7 @@ _log = structlog.get_logger()
 _MOST_FAILED = 100
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class SettlementTiming:
     """Durations in seconds."""
 
@@ -59,7 +59,7 @@ class SettlementTiming:
     old_check_s: float = 60.0
 
 
-@attrs.define
+@attrs.define(eq=False, repr=False)
 class _Age:
     """When this process first saw a payment open, and when to check it again, in loop time."""
 
@@ -67,7 +67,7 @@ class _Age:
     next_check_at: float = 0.0
 
 
-@attrs.define(eq=False, slots=False)
+@attrs.define(eq=False, slots=False, repr=False)
 class Settlements:
     """One driver for each open payment, and a sweep that finds payments without a driver."""
 

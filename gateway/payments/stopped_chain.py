@@ -19,7 +19,7 @@ _NEXT_BLOCK_S = 1.0
 _TRIES = 3
 
 
-@attrs.define(kw_only=True)
+@attrs.define(kw_only=True, eq=False, repr=False)
 class StoppedChain:
     """Judges the newest block. Reads the chain only if that block looks too old, or too new."""
 

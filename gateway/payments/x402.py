@@ -45,7 +45,7 @@ _OLDER_NODES_BLOCKS = 30_000
 _HEAD_TTL_S = 60.0
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class _Paid:
     """A request as it was sent, and the signed authorization that pays for it."""
 
@@ -65,7 +65,7 @@ class _Paid:
         return self.sent.quote.network.authorization_key(self.signed.sender, self.signed.nonce)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class _Purchase(_Paid):
     """A validated request, and the task that it shall get."""
 
@@ -80,7 +80,7 @@ class _Purchase(_Paid):
         self.verifier.check_terms(self.proof, quote, now)
 
 
-@attrs.define(kw_only=True, slots=False)
+@attrs.define(kw_only=True, slots=False, eq=False, repr=False)
 class X402Payments(Acceptance):
     """The flow of signed authorizations, up to the held or queued task."""
 

@@ -10,7 +10,7 @@ import pluggy
 from gateway.plugins import hookspecs
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class LoadedPlugin:
     """One plugin; `problem` is the reason why it was left out."""
 

@@ -14,6 +14,7 @@ from gateway.outputs import retention
 from gateway.outputs.downloads import renew_transports
 from gateway.running.gateway import Gateway
 from gateway.store import SqlStore
+from gateway.store.rows import converter
 
 _log = structlog.get_logger()
 
@@ -27,11 +28,18 @@ def core_parts(gateway: Gateway) -> list[Part]:
     async def watch_fitness() -> None:
         gateway.store.fitness.watch(gateway.lifecycle.mark_unfit)
 
+    async def warm_store() -> None:
+        # Otherwise the first task would wait for this import.
+        await asyncio.to_thread(converter)
+
+    async def warm_limits() -> None:
+        await asyncio.to_thread(gateway.limits.load)
+
     async def watch_limits() -> None:
         await gateway.limits.find_problem()
 
     return [
-        Part(name="fitness", start=watch_fitness),
+        Part(name="fitness", start=watch_fitness, warm=warm_store),
         # Before the other parts that resume, because submits wait only for some seconds.
         _standstills(gateway),
         _leadership(gateway),
@@ -48,7 +56,7 @@ def core_parts(gateway: Gateway) -> list[Part]:
             run=lambda: probe_forever(gateway.catalog),
             close=gateway.catalog.close,
         ),
-        Part(name="limits", run=watch_limits, close=gateway.limits.close),
+        Part(name="limits", warm=warm_limits, run=watch_limits, close=gateway.limits.close),
         *_upkeep(gateway),
         Part(name="intake", close=gateway.intake.close, pending=gateway.requests.find_pending),
         Part(name="checks", close=gateway.shared_checks.close),

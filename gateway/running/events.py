@@ -23,7 +23,7 @@ _MAX_BACKOFF_S = 300.0
 _log = structlog.get_logger()
 
 
-@attrs.define(kw_only=True)
+@attrs.define(kw_only=True, eq=False, repr=False)
 class EventHandover:
     """Hands events over when a task ends, and polls for those of other processes."""
 

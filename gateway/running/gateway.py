@@ -44,7 +44,7 @@ _MAX_STREAMS_PER_ADDRESS = 4
 Kept = TypeVar("Kept")
 
 
-@attrs.define(kw_only=True)
+@attrs.define(kw_only=True, eq=False, repr=False)
 class Gateway:
     """A running gateway.
 

@@ -27,7 +27,7 @@ _TTL_S = 300.0
 _MAX_CHECKED = 1000
 
 
-@attrs.define
+@attrs.define(eq=False, repr=False)
 class CheckedFiles:
     """Requests whose file passed the check, by client address."""
 
@@ -73,7 +73,7 @@ CHECKS = Shares(
 )
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class ReadFile:
     """A file as providers get it, and what a price may count."""
 
@@ -82,7 +82,7 @@ class ReadFile:
     measured: Mapping[str, float] = attrs.field(factory=dict)
 
 
-@attrs.define
+@attrs.define(eq=False, repr=False)
 class Intake:
     """Limited resources for bodies and files that are not paid yet."""
 

@@ -22,7 +22,7 @@ MIN_PAUSE_S = 0.01
 _log = structlog.get_logger()
 
 
-@attrs.define(kw_only=True)
+@attrs.define(kw_only=True, eq=False, repr=False)
 class Lifecycle:
     """The parts of a gateway, and the progress of its start or stop."""
 

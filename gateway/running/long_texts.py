@@ -44,7 +44,7 @@ class LongTexts:
         return text
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class ShownTask:
     """The JSON of a task in UTF-8. `before` is all of it, or all before a long text."""
 

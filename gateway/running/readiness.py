@@ -19,7 +19,7 @@ _DISK_S = 1.0
 _CHANGED = "This endpoint's provider has just changed. Try again."
 
 
-@attrs.define
+@attrs.define(eq=False, repr=False)
 class Readiness:
     """Whether anything may be sold now. Routes and payments share it."""
 

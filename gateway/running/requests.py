@@ -10,7 +10,7 @@ _READS = ("GET", "HEAD", "OPTIONS")
 _PRICE = HTTPStatus.PAYMENT_REQUIRED
 
 
-@attrs.define
+@attrs.define(eq=False, repr=False)
 class Requests:
     """Counts requests, so that a plugin can end an idle process."""
 

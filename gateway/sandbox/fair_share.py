@@ -35,7 +35,7 @@ _MAX_PREEMPTED_ADDRESSES = 1000
 _DROPPED_PER_CHARGE = 2
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class Shares:
     """Total capacity, and the share of one address."""
 
@@ -52,7 +52,7 @@ class Shares:
     refill_per_s: float
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class _Turn:
     address: str
     number: int
@@ -71,7 +71,7 @@ class _Turn:
             self.limit.reschedule(asyncio.get_running_loop().time())
 
 
-@attrs.define
+@attrs.define(eq=False, repr=False)
 class _Ledger:
     """Seconds used per address, decaying over time."""
 

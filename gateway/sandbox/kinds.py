@@ -44,7 +44,7 @@ _REASONS = {
 }
 
 
-@attrs.define
+@attrs.define(eq=False, repr=False)
 class _Sandboxes:
     """One sandbox for each function."""
 
@@ -66,7 +66,7 @@ class _Sandboxes:
             sandbox.close()
 
 
-@attrs.define
+@attrs.define(eq=False, repr=False)
 class FileReaders:
     """Reads buyers' files before payment, by the functions of their kinds."""
 
@@ -133,7 +133,7 @@ def _check_limits(kind: FileKind, measured: Mapping[str, float]) -> None:
             )
 
 
-@attrs.define
+@attrs.define(eq=False, repr=False)
 class ResultChecks:
     """Checks providers' outputs, by the functions of their kinds."""
 

@@ -55,7 +55,7 @@ def read_resident_bytes(statm: int) -> int | None:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class MemoryBudget:
     """Admits children as memory allows. All calls are of one event loop at a time."""
 

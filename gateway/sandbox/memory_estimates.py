@@ -16,7 +16,7 @@ _FORGOTTEN = 1 / 8
 _UNKNOWN_WARMED_BYTES = 40_000_000
 
 
-@attrs.define
+@attrs.define(eq=False, repr=False)
 class Known:
     """The memory that processes of one function took."""
 

@@ -43,7 +43,7 @@ class GaveWay(Exception):
     """The child had to free its memory. Call it again with the same reservation."""
 
 
-@attrs.define(eq=False, kw_only=True)
+@attrs.define(eq=False, kw_only=True, repr=False)
 class Reservation:
     """Memory for one child, which first waits for it."""
 

@@ -98,7 +98,7 @@ def _make_sandbox() -> Sandbox:
     return Sandbox(function=f"{child}:count", warm=warm, limits=_LIMITS)
 
 
-@attrs.define
+@attrs.define(eq=False, repr=False)
 class Pages:
     """Counts pages in a sandboxed process, because the sender has not paid yet."""
 

@@ -74,7 +74,7 @@ _BEFORE_PAYMENT = SandboxLimits(
 )
 
 
-@attrs.define
+@attrs.define(eq=False, repr=False)
 class Pictures:
     """Validates the pictures that providers return, one per CPU at a time."""
 
@@ -164,7 +164,7 @@ async def shrink_picture(data: bytes, sides: Sequence[int]) -> Sequence[bytes]:
         sandbox.close()
 
 
-@attrs.define
+@attrs.define(eq=False, repr=False)
 class SentPictures:
     """Decodes pictures in a sandboxed process, because the sender has not paid yet."""
 

@@ -48,7 +48,7 @@ _MAX_ANSWER_PARTS = 10_000
 _JOIN_ON_LOOP_BYTES = 1 << 20
 
 
-@attrs.define
+@attrs.define(eq=False, repr=False)
 class WarmedProcess:
     """A warmed process. It ends with this object, or when the gateway dies."""
 
@@ -162,7 +162,7 @@ async def send_call(conversation: socket.socket, arguments: Sequence[bytes | str
         return
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class Loaded:
     """Size and CPU time of a warmed process, from a child that has not read its input yet."""
 
@@ -172,7 +172,7 @@ class Loaded:
     cpu_s: float
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class Usage:
     """CPU time and memory of a child, with its warmed process's. An exploited child may lie."""
 

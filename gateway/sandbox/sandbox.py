@@ -39,7 +39,7 @@ _START_S = 25.0
 _END_S = 1.0
 
 
-@attrs.define
+@attrs.define(eq=False, repr=False)
 class Meter:
     """CPU seconds of the sandboxed calls within `metered`."""
 
@@ -67,7 +67,7 @@ def current_meter() -> Meter | None:
     return _current.get()
 
 
-@attrs.define(kw_only=True, eq=False)
+@attrs.define(kw_only=True, eq=False, repr=False)
 class Sandbox:
     """Calls a function on untrusted bytes in a confined process.
 
@@ -256,7 +256,7 @@ class Sandbox:
         return tag, parts
 
 
-@attrs.define
+@attrs.define(eq=False, repr=False)
 class _Charge:
     """The CPU time of a call; until it is reported, its duration counts."""
 

@@ -114,7 +114,7 @@ def forget_absent(db: Connection, now: float) -> int:
     ).rowcount
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class Backlog:
     """The events waiting for one reader."""
 

@@ -99,7 +99,7 @@ def lease_unknown(
     return lease_of(leased.fetchone(), until=now + lease_s)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class WaitingTask:
     """A due task that a node may not lease."""
 

@@ -19,7 +19,7 @@ _PREFIX = "setting."
 _log = structlog.get_logger()
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class StoredSetting:
     """A sealed value, and when it was set (Unix seconds)."""
 

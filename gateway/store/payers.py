@@ -53,7 +53,7 @@ UNJUDGED = """s.mined = 1 AND s.judged = 0
         WHERE r.payment_id = s.payment_id AND r.sender = s.signer)"""
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class Standing:
     """What decides about a payer's limits, read by `check_limits`."""
 

@@ -45,7 +45,7 @@ _RULE = (
 )
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class PluginFile:
     """One SQL migration of a plugin."""
 

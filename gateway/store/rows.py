@@ -1,11 +1,11 @@
 """Conversion between database rows and domain objects."""
 
+import functools
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
-import cattrs
 import msgspec
 
 from gateway.contracts import Lease, SignedTransaction
@@ -30,11 +30,10 @@ from gateway.domain import (
 )
 from gateway.store.sql import Row
 
-Kind = TypeVar("Kind")
+if TYPE_CHECKING:
+    import cattrs
 
-_CONVERTER = cattrs.Converter()
-_CONVERTER.register_structure_hook(bytes, lambda value, _: bytes.fromhex(value))
-_CONVERTER.register_unstructure_hook(bytes, lambda value: value.hex())
+Kind = TypeVar("Kind")
 
 # The endpoint that a task `t` was bought at. While a fallback makes it, `slug` is the maker's.
 SOLD = "coalesce(t.sold_as, t.slug)"
@@ -262,8 +261,9 @@ def attempts_of(text: str | None) -> tuple[AttemptRecord, ...]:
 
 
 def _read_attempt(raw: Any) -> AttemptRecord | None:
+    structure = converter().structure
     try:
-        return _CONVERTER.structure(raw, AttemptRecord)
+        return structure(raw, AttemptRecord)
     except Exception:  # noqa: BLE001 - cattrs raises many types, also groups
         return None
 
@@ -300,9 +300,20 @@ def request_of(text: str, data: bytes | None) -> GenerationRequest:
 
 def dump(value: Any) -> str:
     """Serialize an attrs object as JSON."""
-    return json.dumps(_CONVERTER.unstructure(value))
+    return json.dumps(converter().unstructure(value))
 
 
 def load(text: str, kind: type[Kind]) -> Kind:
     """Parse the attrs object that `dump` wrote."""
-    return _CONVERTER.structure(json.loads(text), kind)
+    return converter().structure(json.loads(text), kind)
+
+
+@functools.cache
+def converter() -> "cattrs.Converter":
+    """Return the converter of `dump` and `load`, after an import that the first answer spares."""
+    import cattrs  # noqa: PLC0415 - 10 ms
+
+    made = cattrs.Converter()
+    made.register_structure_hook(bytes, lambda value, _: bytes.fromhex(value))
+    made.register_unstructure_hook(bytes, lambda value: value.hex())
+    return made

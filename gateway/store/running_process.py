@@ -21,7 +21,7 @@ _POLL_S = 0.05
 _MAX_NOTE_CHARS = 100_000
 
 
-@attrs.define
+@attrs.define(eq=False, repr=False)
 class RunningProcess:
     """The note about this process, in the lock file that it holds."""
 
@@ -58,7 +58,7 @@ def _outcome_of(sentences: Sequence[str], *, is_whole: bool) -> dict[str, Any]:
     return {"sentences": list(sentences), "is_whole": is_whole}
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class ReloadNote:
     """What a running gateway notes about itself."""
 

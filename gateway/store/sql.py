@@ -76,7 +76,7 @@ class Connection(Protocol):
         ...
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class Dialect:
     """SQL that differs between the databases."""
 
@@ -197,7 +197,7 @@ def lease_clock(db: Connection, now: float) -> float:
     return read_clock(db) if dialect_of(db).is_shared else now
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class LeaseClock:
     """`lease_clock` as a part of a statement, which saves a round trip."""
 

@@ -38,7 +38,7 @@ _VERDICTS = (JobFailed, ContentPolicy, InvalidInput, HandleLost, LeaseLost)
 _log = structlog.get_logger()
 
 
-@attrs.define
+@attrs.define(eq=False, repr=False)
 class Attempt:
     """Generates once, and stores the result or the failure."""
 

@@ -35,7 +35,7 @@ _NOT_FETCHED = "The result was made, but cannot be fetched."
 _log = structlog.get_logger()
 
 
-@attrs.define
+@attrs.define(eq=False, repr=False)
 class Delivery:
     """Downloads, checks and stores the result of one lease."""
 

@@ -12,7 +12,7 @@ _MAX_MESSAGE_CHARS = 200
 _QUOTE_CHARS = 16
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class Failure:
     """Why an attempt failed, for logs and the operator. Contains no secrets and no prompt."""
 

@@ -19,7 +19,7 @@ class LeaseLost(Exception):
     """Another attempt has the lease, so this one must stop."""
 
 
-@attrs.define(kw_only=True)
+@attrs.define(kw_only=True, eq=False, repr=False)
 class AttemptJob:
     """The `contracts.Job` of one attempt."""
 

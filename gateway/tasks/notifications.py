@@ -97,7 +97,7 @@ class LongPolls:
                 del self._by_address[address]
 
 
-@attrs.define(kw_only=True)
+@attrs.define(kw_only=True, eq=False, repr=False)
 class Announcer:
     """Wakes workers, waiting requests and event readers, on this node and the others."""
 

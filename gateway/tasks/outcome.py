@@ -70,7 +70,7 @@ _MAX_LOST = 3
 _log = structlog.get_logger()
 
 
-@attrs.define
+@attrs.define(eq=False, repr=False)
 class Outcome:
     """Ends or delays the task of one lease."""
 

@@ -39,7 +39,7 @@ class JobTimedOut(Exception):
     """A job took too long; the vendor may still finish and bill it."""
 
 
-@attrs.define(kw_only=True)
+@attrs.define(kw_only=True, eq=False, repr=False)
 class JobPoller:
     """Waits for one job."""
 

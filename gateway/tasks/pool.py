@@ -28,7 +28,7 @@ from gateway.telemetry.spans import Spans
 _log = structlog.get_logger()
 
 
-@attrs.define(kw_only=True)
+@attrs.define(kw_only=True, eq=False, repr=False)
 class WorkerPool:
     """A fixed number of workers over one durable queue."""
 

@@ -20,7 +20,7 @@ from gateway.tasks.timing import TaskTiming
 from gateway.telemetry.spans import Spans
 
 
-@attrs.define
+@attrs.define(eq=False, repr=False)
 class Slots:
     """Free slots. A released slot goes to the attempt that has waited longest."""
 
@@ -93,7 +93,7 @@ class WriteFailed(Exception):
     """A write still failed after the last retry."""
 
 
-@attrs.define(kw_only=True)
+@attrs.define(kw_only=True, eq=False, repr=False)
 class Resources:
     """The resources that all attempts share."""
 

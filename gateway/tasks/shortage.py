@@ -67,7 +67,7 @@ def _causes_of(error: BaseException) -> Iterator[BaseException]:
         waiting += [each for each in (one.__cause__, one.__context__, *inner) if each is not None]
 
 
-@attrs.define
+@attrs.define(eq=False, repr=False)
 class Shortages:
     """Notes shortages for the operator, and gives work that they interrupt more time."""
 

@@ -3,7 +3,7 @@
 import attrs
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class TaskTiming:
     """Durations in seconds. Every gateway uses the defaults; only tests change them."""
 

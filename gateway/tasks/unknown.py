@@ -20,7 +20,7 @@ _LIMIT = 1_000
 _MOST_NAMED = 10
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class _Cause:
     """Why tasks wait, and what to do. `name` is the condition's."""
 
@@ -43,7 +43,7 @@ _SWITCHED_OFF = _Cause(
 )
 
 
-@attrs.define
+@attrs.define(eq=False, repr=False)
 class UnknownTasks:
     """Finds tasks that this node may not lease, and those that have waited for too long."""
 

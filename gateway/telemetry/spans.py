@@ -15,7 +15,7 @@ OpenSpan = Callable[[str, About], AbstractContextManager[object]]
 _log = structlog.get_logger()
 
 
-@attrs.define
+@attrs.define(eq=False, repr=False)
 class Spans:
     """The plugins' span openers; usually none."""
 

@@ -176,7 +176,7 @@ def _request_class(
     return LimitedRequest
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class TracedApp:
     """ASGI middleware that opens a span for each request; used if a plugin asks for spans."""
 

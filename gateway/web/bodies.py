@@ -71,7 +71,7 @@ class GenerationBody:
         return Attachment(name=self.file_name, data=self.file)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class DirectBody(GenerationBody):
     """Body of `POST /api/proxy-generate` (spec §2.2, and the payer's proof)."""
 

@@ -147,7 +147,7 @@ async def check_request(
     return attrs.evolve(generation, callback_url=body.callback_url)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class _Order:
     """The endpoint that a request orders, and the one that makes it: usually the same."""
 

@@ -36,7 +36,7 @@ def register_parts(register: Callable[[Part], None], gateway: Gateway) -> None:
     register(Part(name="idle", work=watch.check, every_s=_EVERY_S, drain=watch.check_end))
 
 
-@attrs.define
+@attrs.define(eq=False, repr=False)
 class IdleWatch:
     """Ends one gateway when it is idle."""
 

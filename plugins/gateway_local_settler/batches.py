@@ -27,7 +27,7 @@ _MAX_WAIT_S = 1.0
 _log = structlog.get_logger()
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen(eq=False, repr=False)
 class _Waiting:
     """A payment waiting for its batch. `sent` gets the result of `Settler.submit`."""
 

@@ -13,7 +13,7 @@ FRESH_S = 1.0
 _MOST = 2_000
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class Reading:
     """What was read beside a simulation: the payer's code, and the mined transactions of keys.
 

@@ -79,7 +79,7 @@ _ENVELOPE = msgspec.json.Decoder(_Envelope)
 _CALL = msgspec.json.Decoder(_Call)
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class Message:
     """A message for the SDK, and the file that was taken out of it."""
 

@@ -30,7 +30,7 @@ _Message = MutableMapping[str, Any]
 _Handle = Callable[[_Message, Callable[..., Any], Callable[..., Any]], Awaitable[None]]
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class Incoming:
     """The request behind a tool call."""
 
@@ -115,7 +115,7 @@ class SdkServer:
         return handle
 
 
-@attrs.define
+@attrs.define(eq=False, repr=False)
 class _SentResponse:
     """The response that the SDK sends."""
 

@@ -44,7 +44,7 @@ _LEAST_BLOCKS = 100
 _MAX_PIECES = 8
 
 
-@attrs.define
+@attrs.define(eq=False, repr=False)
 class Amounts:
     """Reserves amounts, and finds their transfers. All lookups share one scan of the chain."""
 

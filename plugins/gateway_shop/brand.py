@@ -19,7 +19,7 @@ _CONTRAST = 4.5
 _STEPS = 100
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class Brand:
     """The operator's identity on the pages."""
 

@@ -19,7 +19,7 @@ Size = Literal["large", "card", "thumb"]
 SIDES: Mapping[Size, int] = {"large": 1024, "card": 560, "thumb": 128}
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class Example:
     """One result; it has a picture or a text."""
 
@@ -80,7 +80,7 @@ def _read_picture(db: Connection, slug: str, digest: str, size: Size) -> bytes |
     return None if row is None or row[0] is None else bytes(row[0])
 
 
-@attrs.define
+@attrs.define(eq=False, repr=False)
 class Examples:
     """The examples of a running gateway."""
 

@@ -24,14 +24,14 @@ _LINKS = ("href", "src")
 _EMBEDDED = ("#", "data:image/png", "data:image/jpeg", "data:image/webp")
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class Logo:
     """The file as buyers get it."""
 
     # Such as `logo-0a1b2c3d.svg`: it changes with the content.
     name: str
     media_type: str
-    data: bytes = attrs.field(repr=False)
+    data: bytes
 
 
 def read_logo(settings: ShopSettings) -> Logo | None:

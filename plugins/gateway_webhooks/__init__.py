@@ -75,7 +75,7 @@ async def _delivers(gateway: Gateway) -> bool:
     return running[:1] == [records.name]
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class _Callbacks:
     """The addresses that buyers may name, and the secrets of their events."""
 

@@ -34,7 +34,7 @@ Render = Callable[[Delivery, Task], Awaitable[bytes]]
 """Returns the body of an event."""
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class DeliveryTiming:
     """Durations in seconds."""
 
@@ -78,7 +78,7 @@ class Pace:
             del self._sent[pair]
 
 
-@attrs.define(kw_only=True)
+@attrs.define(kw_only=True, eq=False, repr=False)
 class Deliveries:
     """Sends the events of the queue."""
 

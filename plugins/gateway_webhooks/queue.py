@@ -120,7 +120,7 @@ def _find_undelivered(db: Connection, task_id: str) -> list[Row]:
     ).fetchall()
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class DeliveryQueue:
     """Events that wait for their delivery. Each method is one write, or one read."""
 

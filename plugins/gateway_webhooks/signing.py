@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import attrs
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class CallbackSecrets:
     """Derives each task's secret from the installation's own, so that nothing is stored."""
 

@@ -49,7 +49,7 @@ _IDENTIFIER_EXTENSION = {
 }
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class X402Proof(Proof):
     """An x402 payment header, decoded but not verified."""
 

@@ -60,7 +60,7 @@ class PluginHandle:
         self._is_revoked = True
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class PluginRows:
     """The result of a statement, without its connection."""
 

@@ -16,7 +16,7 @@ from gateway.store.sqlite import migrations
 _MARGIN_BYTES = 5_000_000
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class Plan:
     """The changes that starting this gateway would make to a database."""
 
@@ -116,7 +116,7 @@ def _copy_path(path: Path, target: int) -> Path:
     return path.with_name(f"{path.name}.before-{target}")
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class _Schema:
     names: set[str]
     readable_by: int

@@ -43,7 +43,7 @@ _CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _log = structlog.get_logger()
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class Pieces:
     """A long body: its size, and a function that yields it."""
 
@@ -51,7 +51,7 @@ class Pieces:
     read: Callable[[], AsyncGenerator[bytes, None]]
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class Answer:
     """An answer without the headers that `gateway.web.front.headers` adds."""
 

@@ -10,7 +10,7 @@ _FOR_PROGRAMS = ("/api/", "/.well-known/", "/mcp")
 _KINDS = ("application/json", "text/html")
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class ErrorPages:
     """A plugin's function that shows an error by its HTTP status; kept by `Gateway.keep`."""
 

@@ -140,7 +140,7 @@ class FastPath:
         return found if is_small and headers.get(b"content-type") in _JSON else None
 
 
-@attrs.define(kw_only=True)
+@attrs.define(kw_only=True, eq=False, repr=False)
 class PlainAsked:
     """A plain request: its head, and its body as it arrives."""
 

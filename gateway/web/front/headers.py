@@ -40,7 +40,7 @@ _PREFLIGHT = (
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class RequestStart:
     """A request in progress: its id, its start (`time.perf_counter`), and the id's origin.
 

@@ -52,7 +52,7 @@ class Asked(Protocol):
         ...
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class Route:
     """One method of one path that buyers call."""
 
@@ -120,7 +120,7 @@ class RouteTable:
         return None
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class QuartAsked:
     """A request that Quart has read."""
 

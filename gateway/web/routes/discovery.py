@@ -27,7 +27,7 @@ blueprint = Blueprint("discovery", __name__)
 _MINUTE, _DAY = "public, max-age=60", "public, max-age=86400"
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class Document:
     """A document that is cached until the catalog changes."""
 

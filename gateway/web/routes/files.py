@@ -131,17 +131,17 @@ def _read_range(size: int) -> tuple[int, int]:
     return begin, size if end is None else min(end, size)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class Asset:
     """One built file."""
 
     media_type: str
-    data: bytes = attrs.field(repr=False)
+    data: bytes
     # None if compression saves nothing.
-    gzipped: bytes | None = attrs.field(repr=False)
+    gzipped: bytes | None
 
 
-@attrs.define
+@attrs.define(eq=False, repr=False)
 class Assets:
     """The built files of one folder, read on first use and kept in memory."""
 

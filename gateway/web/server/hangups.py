@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import attrs
 
 
-@attrs.define
+@attrs.define(eq=False, repr=False)
 class Hangups:
     """What SIGHUP means for this process, and whether it came before the gateway could act."""
 

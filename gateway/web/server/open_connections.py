@@ -52,7 +52,7 @@ class Connection(Protocol):
         """Abort the connection."""
 
 
-@attrs.define
+@attrs.define(eq=False, repr=False)
 class Connections:
     """Counts connections by address, and refuses some while descriptors are short.
 

@@ -11,7 +11,8 @@ from werkzeug.datastructures import Headers
 
 from gateway import Settings
 from gateway.errors import SettingsError, TooManyRequests
-from gateway.running.rate_limits import LoopStorage, RateLimits
+from gateway.running.limit_windows import LoopStorage, limit_of
+from gateway.running.rate_limits import RateLimits
 from gateway.settings import load_settings
 from gateway.web.front.current import _warn_once, client_address
 from gateway_operator.settings import OperatorSettings
@@ -375,8 +376,9 @@ def test_a_storage_forgets_one_address_on_demand(clock):
     assert storage.acquire_entry("a", 1, 60)
 
 
-def test_a_key_is_the_one_that_the_library_writes(settings):
-    limits = RateLimits(settings, lambda: 0.0)
-    for name, limit in limits._limits.items():
-        expected = RateLimitItemPerSecond(limit.amount, limit.multiples)
-        assert limit.key_for(name, "10.0.0.1") == expected.key_for(name, "10.0.0.1")
+@pytest.mark.parametrize(("hits", "window_s"), [(10, 60), (1, 1), (3, 86_400)])
+def test_a_key_is_the_one_that_the_library_writes(hits, window_s):
+    expected = RateLimitItemPerSecond(hits, window_s)
+    assert limit_of(hits, window_s).key_for("x402", "10.0.0.1") == expected.key_for(
+        "x402", "10.0.0.1"
+    )

@@ -10,7 +10,7 @@ from limits import RateLimitItemPerSecond
 from limits.storage import MemoryStorage
 from limits.strategies import MovingWindowRateLimiter
 
-from gateway.running.rate_limits import LoopStorage
+from gateway.running.limit_windows import LoopStorage
 from gateway.web.front.current import client_address
 
 # The library counts a hit that is exactly one window old, and ours does not: a client that waits
