@@ -117,7 +117,7 @@ async def test_two_valid_tokens_have_two_names(gateway):
 
 
 async def test_guesses_of_tokens_and_sessions_are_limited(gateway):
-    gateway.services.limits._limits["task"] = type(gateway.services.limits._limits["task"])(3, 60)
+    gateway.services.limits.add("task", "3/60s")
     statuses = [await _status(gateway, f"ggw_{number:043}") for number in range(5)]
     assert statuses == [401] * 3 + [429] * 2
     headers = {"Cookie": "gateway_admin=" + "x" * 43}
