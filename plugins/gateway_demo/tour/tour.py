@@ -14,9 +14,8 @@ from gateway_demo.tour.purchases import Buyer, dollars, ether
 from gateway_demo.tour.screen import Screen, Step
 from gateway_demo.tour.wallet import CHAIN_ID, ONE_ETH, USDC, Rpc, Wallet
 
-_LEFT_OUT = (
-    "Left out: cut-outs, enlargements and speech by real models. To add them: make models demo"
-)
+# Fits in a line, so that the command can be copied.
+_LEFT_OUT = "Left out: pictures and speech of real models. To add: make models demo"
 # 100 and 10 play USDC.
 _BUYER_UNITS, _REFUND_UNITS = 100_000_000, 10_000_000
 
