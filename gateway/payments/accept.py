@@ -147,24 +147,26 @@ class Acceptance:
     async def find_or_buy(
         self,
         find: Callable[[], Awaitable[Accepted | None]],
-        buy: Callable[[], Awaitable[Accepted]],
+        buy: Callable[[PaymentRequired | None], Awaitable[Accepted]],
     ) -> Accepted:
         """Return the task of a payment on record, else buy one. Every paid request comes here.
 
-        `find` looks the payment up, and `buy` checks the request and takes the payment. Nothing but
-        the reading of the request may refuse it before: a client that lost its 200 would believe
-        the refusal and pay again. A concurrent request may have paid while `buy` refused this one.
+        `find` looks the payment up. `buy` gets its refusal, checks the request and takes the
+        payment. Nothing but the reading of the request may refuse it before: a client that lost its
+        200 would believe the refusal and pay again. A concurrent request may have paid while `buy`
+        refused this one.
         """
+        known = found = None
         try:
             known = await find()
-        except PaymentRequired:
+        except PaymentRequired as other:
             # The payment is for something else. `buy` refuses it too, and knows the price.
-            known = None
+            found = other
         if known is not None:
             return known
         try:
             await self.standstills.wait()
-            return await buy()
+            return await buy(found)
         except GatewayError as refusal:
             await self.wait_for_writes()
             try:

@@ -143,15 +143,16 @@ class LocalSettler:
             self._has_code(authorization, reading),
         )
         await self._check_funds(call.gas)
-        if not is_code:
-            if reading is not None:
-                self._passed.keep(authorization, reading)
-            return
-        await self._check_failed_gas()
-        try:
-            await self._keys.simulate(call)
-        except CallReverted:
-            raise PaymentRequired(_REFUSED) from None
+        if is_code:
+            await self._check_failed_gas()
+            try:
+                await self._keys.simulate(call)
+            except CallReverted:
+                raise PaymentRequired(_REFUSED) from None
+            # The settlement simulates it again, by whichever key.
+            reading = None
+        is_fresh = begin_freshness(self._context.now)
+        self._passed.keep(authorization, reading or Reading(is_code, {}, is_fresh))
 
     async def _has_code(self, authorization: Authorization, reading: Reading | None) -> bool:
         if reading is not None:

@@ -17,8 +17,8 @@ from gateway_nodes.postgres.store import PostgresStore
 from gateway_testing.facts import (
     NOW,
     RESULT,
-    leased,
     paying,
+    queued,
     reserved,
     unsigned_transaction,
 )
@@ -64,9 +64,12 @@ async def test_each_write_of_a_sale_takes_one_or_two_round_trips(migrated_url, t
         assert len(trips) == 1
 
 
-async def test_each_write_of_a_task_takes_one_round_trip_but_its_lease(migrated_url, trips):
+async def test_each_write_of_a_task_takes_one_round_trip_and_its_lease_two(migrated_url, trips):
     async with PostgresStore(migrated_url) as store:
-        lease = await leased(store)
+        await queued(store)
+        trips.clear()
+        (lease,) = await store.queue.lease(1, lease_s=60, now=NOW)
+        assert len(trips) == 2
         trips.clear()
         assert await store.queue.begin_submit(lease, now=NOW)
         assert len(trips) == 1
