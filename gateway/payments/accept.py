@@ -168,6 +168,8 @@ class Acceptance:
             await self.standstills.wait()
             return await buy(found)
         except GatewayError as refusal:
+            # An earlier request of a client that disconnected may be reserving right now. A commit
+            # after this refusal would charge the buyer despite it.
             await self.wait_for_writes()
             try:
                 known = await find()

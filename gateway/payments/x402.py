@@ -228,15 +228,7 @@ class X402Payments(Acceptance):
         if not is_unknown and (known := await self._find_known(purchase)):
             return known
         await self._check_can_settle(purchase.quote)
-        try:
-            return await self._reserve(purchase)
-        except PaymentRequired:
-            # An earlier request of a client that disconnected may be reserving right now. A commit
-            # after this 402 would charge the buyer despite the 402.
-            await self.wait_for_writes()
-            if known := await self._find_known(purchase):
-                return known
-            raise
+        return await self._reserve(purchase)
 
     async def _find_known(self, paid: _Paid) -> Task | None:
         """Return the task of this authorization, else the task of its key, else None.

@@ -25,6 +25,7 @@ _MAKERS: dict[str, Callable[[], Mutant]] = {
     "status-alone": settling.status_alone,
     "two-transactions": accepting.two_transactions,
     "window-first": accepting.window_first,
+    "no-second-look": accepting.no_second_look,
     "spent-is-the-end": accepting.spent_is_the_end,
     "any-request": accepting.any_request,
     "receipt-before-block": settling.preconfirmed_counts,
@@ -64,7 +65,6 @@ _MAKERS: dict[str, Callable[[], Mutant]] = {
     "voucher-any-bytes": vouchers.any_bytes,
     "voucher-any-request": vouchers.any_wanted,
     "voucher-check-first": vouchers.check_first,
-    "voucher-no-second-read": vouchers.no_second_read,
 }
 MUTANTS = {name: make() for name, make in _MAKERS.items()}
 REQUIRED = tuple(_MAKERS)[:8]  # the list of payments.md
@@ -78,6 +78,7 @@ SHOWN_BY = {
     "status-alone": 2,
     "two-transactions": 1,
     "window-first": 1,
+    "no-second-look": 0,
     "spent-is-the-end": 20,
     "any-request": 5,
     "receipt-before-block": 2,
@@ -117,7 +118,6 @@ SHOWN_BY = {
     "voucher-any-bytes": 17,
     "voucher-any-request": 17,
     "voucher-check-first": 57,
-    "voucher-no-second-read": 10733,
 }
 
 
