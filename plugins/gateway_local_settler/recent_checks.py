@@ -39,7 +39,7 @@ def begin_freshness(now: Callable[[], float]) -> Callable[[], bool]:
 
 
 class RecentChecks:
-    """Readings by authorization. Each is taken once, and only while it is fresh."""
+    """Readings by authorization. Each is taken once."""
 
     def __init__(self) -> None:
         # The newest one comes last.
@@ -53,6 +53,5 @@ class RecentChecks:
             del self._kept[next(iter(self._kept))]
 
     def take(self, authorization: Authorization) -> Reading | None:
-        """Return and forget an authorization's reading; None if it is too old or there is none."""
-        reading = self._kept.pop(authorization, None)
-        return reading if reading is not None and reading.is_fresh() else None
+        """Return and forget an authorization's reading, however old; None if there is none."""
+        return self._kept.pop(authorization, None)

@@ -138,6 +138,8 @@ class LocalSettler:
         key, at real fees. Raises `PaymentRequired` if that reverts, and `ExecutionError`.
         """
         reading = self._begun.take(authorization)
+        if reading is not None and not reading.is_fresh():
+            reading = None
         call, is_code = await asyncio.gather(
             settlement_call(authorization, quote.network, self._context.chain),
             self._has_code(authorization, reading),
@@ -194,9 +196,10 @@ class LocalSettler:
         return await self._batches.submit(payment, call, count_of)
 
     def _take_counts(self, payment: Payment) -> CountOf:
-        """Return the counts of a check that has just passed, if there was one.
+        """Return the counts of the check before the payment, if this process made it.
 
-        Every later submit simulates again.
+        Then this is its first submit. Every later one reads the payment's transactions first, and
+        simulates again.
         """
         if payment.authorization is None:
             return no_count

@@ -161,6 +161,20 @@ async def test_an_account_with_code_is_simulated_before_each_transaction(settler
     assert await submit(settler, outside, signed()) == [SIMULATE, COUNT, SEND]
 
 
+async def test_code_that_was_read_long_ago_is_read_again(settler, outside):
+    await settler.prepare(signed())
+    outside.now_s += 2.0
+    outside.code_is, outside.refuses_our_key = DELEGATED, True
+    with pytest.raises(PaymentRequired):
+        await settler.check(signed(), QUOTE)
+
+
+async def test_an_old_check_is_simulated_again_but_its_payment_has_sent_nothing(settler, outside):
+    await check(settler, signed())
+    outside.now_s += 60.0
+    assert await submit(settler, outside, signed()) == [SIMULATE, COUNT, SEND]
+
+
 async def test_code_counts_for_the_gas_of_the_hour_at_once(settler, outside):
     await check(settler, signed(1))
     outside.code_is, outside.failed_wei = DELEGATED, 10**18
