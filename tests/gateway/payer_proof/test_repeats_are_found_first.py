@@ -60,9 +60,14 @@ async def test_a_repeat_gets_its_task_whatever_would_refuse_it_now(studio, payer
     )
 
 
-async def test_a_request_that_is_refused_while_its_twin_pays_gets_the_task(studio, payer, provider):
+@pytest.mark.parametrize("is_x402", [True, False], ids=["x402", "ticket"])
+async def test_a_request_that_is_refused_while_its_twin_pays_gets_the_task(
+    studio, payer, provider, is_x402
+):
     seen, go = asyncio.Event(), asyncio.Event()
-    headers = {"X-PAYMENT": payer.header()}
+    headers = {"Authorization": "Ticket twin:20000"}
+    if is_x402:
+        headers = {"X-PAYMENT": payer.header()}
 
     async def fail_late(request, endpoint):
         seen.set()

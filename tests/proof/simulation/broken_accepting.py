@@ -126,20 +126,6 @@ def window_first() -> Mutant:
     )
 
 
-def no_second_look() -> Mutant:
-    async def find_or_buy(self: Any, find: Any, buy: Any) -> Any:
-        try:
-            known, refusal = await find(), None
-        except PaymentRequired as other:
-            known, refusal = None, other
-        return known or await buy(refusal)
-
-    return Mutant(
-        "a payment that was refused is not looked up again",
-        ((Payments, "find_or_buy", find_or_buy),),
-    )
-
-
 def spent_is_the_end() -> Mutant:
     original = X402Verifier.check_chain
 
