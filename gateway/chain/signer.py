@@ -195,8 +195,8 @@ class Signer:
         """Sign, store and send. The payment must have no pending transaction.
 
         `mined` is for a payment's first transaction. It has the count beside a simulation of this
-        call, which is not simulated again while the count is fresh. If there is a transaction all
-        the same, that is sent. Returns the transaction's hash, or None if the call would revert.
+        call, which is not simulated again while the count is fresh. If the journal has a pending
+        one nevertheless, that is sent. Returns its hash, or None if the call would revert.
         """
         # The journal returns in the order of its writes, so sends start in nonce order.
         return await self._send(await self._begin(payment, call, mined))

@@ -156,17 +156,17 @@ class Acceptance:
         200 would believe the refusal and pay again. A concurrent request may have paid while `buy`
         refused this one.
         """
-        known = found = None
+        known = refused = None
         try:
             known = await find()
         except PaymentRequired as other:
             # The payment is for something else. `buy` refuses it too, and knows the price.
-            found = other
+            refused = other
         if known is not None:
             return known
         try:
             await self.standstills.wait()
-            return await buy(found)
+            return await buy(refused)
         except GatewayError as refusal:
             # An earlier request of a client that disconnected may be reserving right now. A commit
             # after this refusal would charge the buyer despite it.

@@ -72,7 +72,7 @@ class SettlementKeys:
         await signer.simulate(call, await signer.bid())
 
     async def read_ahead(self, gas: int) -> dict[str, int]:
-        """Read what the next settlement needs; returns the mined transactions of its key."""
+        """Read ahead for the next settlement; returns the mined transactions of its key."""
         signer = await self._choose(gas)
         count, *_ = await asyncio.gather(signer.count_mined(), signer.bid(), signer.can_pay(gas))
         return {signer.address: count}

@@ -15,7 +15,7 @@ _MOST = 2_000
 
 @attrs.frozen
 class Reading:
-    """What was read beside a simulation: the payer's code, and the mined transactions of keys.
+    """Readings beside a simulation: the payer's code, and the mined transactions of keys.
 
     It is fresh by two clocks: the time of day may be set back, and the steady one stops while a
     machine is suspended.

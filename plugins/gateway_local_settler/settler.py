@@ -119,7 +119,7 @@ class LocalSettler:
         await self._check_funds(KEY_GAS)
 
     async def prepare(self, authorization: Authorization) -> None:
-        """Read what a plain account's check and settlement need, beside its simulation."""
+        """Read ahead for a plain account's check and settlement, beside its simulation."""
         if not is_signed_by_key(authorization, self._context.settings.chain):
             return
         is_fresh = begin_freshness(self._context.now)

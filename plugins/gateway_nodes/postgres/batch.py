@@ -47,7 +47,7 @@ class Result:
         self.status: str | None = None
 
     def set(self, rowcount: int, rows: Sequence[Any], status: str | None) -> None:
-        """Set what the server has answered."""
+        """Set the server's answer."""
         self._rowcount, self._rows, self.status = rowcount, iter(rows), status
 
     @property

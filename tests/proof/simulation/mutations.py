@@ -81,7 +81,7 @@ SHOWN_BY = {
     "any-request": 14,
     "receipt-before-block": 2,
     "window-in-blocks": 31,
-    "missing-log-proves": 243,
+    "missing-log-proves": 249,
     "wrong-end-of-a-second": 1,
     "reserved-for-nobody": 53,
     "nonce-twice": 1,
