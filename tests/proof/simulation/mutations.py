@@ -106,7 +106,7 @@ SHOWN_BY = {
     "unlimited-open": 125,
     "paid-unjudged": 0,
     "batch-unjudged": 339,
-    "excess-free": 735,
+    "excess-free": 572,
     "many-nonces": 281,
     "voucher-before-claim": 10,
     "voucher-before-settling": 3,
