@@ -22,6 +22,7 @@ from gateway.domain import GenerationRequest, Task
 from gateway.errors import (
     ExecutionError,
     GatewayError,
+    PaymentError,
     PaymentRequired,
     StoreUnavailable,
     TooManyRequests,
@@ -34,6 +35,7 @@ Value = TypeVar("Value")
 # A buyer who reads it believes it and pays again, so no other code may write it.
 _UNCHARGED = "nothing was charged"
 _CODE = re.compile(r"\w{1,80}", re.ASCII)
+_SERVER_ERROR = 500
 # The cutoff block's key in the store.
 _CUTOFF = "floor_block"
 _log = structlog.get_logger()
@@ -100,6 +102,17 @@ def say_uncharged(refusal: GatewayError) -> GatewayError:
     vars(told).update(vars(refusal))
     told.message = f"{cause}; {_UNCHARGED}." + (f" {advice}." if advice else "")
     return told
+
+
+def _choose_refusal(refusal: GatewayError, other: GatewayError) -> GatewayError:
+    """Return the error to send if looking the refused payment up raised `other`.
+
+    A server error means that it may have been charged: a refusal reads as "not charged", so it must
+    not hide that. Else the payment is on record for something else: it has paid, which a refusal of
+    the payment would deny.
+    """
+    is_unknown = other.status >= _SERVER_ERROR
+    return other if is_unknown or isinstance(refusal, PaymentRequired | PaymentError) else refusal
 
 
 def payer_key_hash(payer: str, idempotency_key: str | None) -> str | None:
@@ -173,9 +186,8 @@ class Acceptance:
             await self.wait_for_writes()
             try:
                 known = await find()
-            except GatewayError:
-                # On record for something else, or unknown.
-                raise refusal from None
+            except GatewayError as other:
+                raise _choose_refusal(refusal, other) from None
             if known is None:
                 raise say_uncharged(refusal) from refusal
             return known
