@@ -26,8 +26,9 @@ Which = Literal["all", "suspects", "others"]
 _EXPIRED = "The lease expired: the gateway died, hung, or could not write."
 # The columns of a task that its lease changes or has.
 _COLUMNS = """id, slug, sold_as, request, attempt, restarts, lone_runs, lease_token, started_at,
-    handle, sent_at, payment_id, request_id, leased_by, begun_at, attempts,
-    (SELECT data FROM task_files WHERE task_id = tasks.id) AS data"""
+    handle, sent_at, payment_id, request_id, leased_by, begun_at, attempts"""
+# The outer statement reads files of the chosen tasks only: a sort would carry those of all.
+_WITH_FILES = "SELECT (SELECT data FROM task_files WHERE task_id = due.id) AS data, due.* FROM"
 
 
 def leasable(
@@ -74,9 +75,9 @@ def lease_due(
     clock = LeaseClock.of(db, now)
     order = "restarts, due_at" if which == "suspects" else "due_at"
     due = db.execute(
-        f"""SELECT {_COLUMNS}{clock.column}
+        f"""{_WITH_FILES} (SELECT {_COLUMNS}{clock.column}
             {leasable(db, blocked, known, now, which)} AND due_at <= {clock.sql}
-            ORDER BY {order} LIMIT ? {dialect_of(db).skip_locked}""",
+            ORDER BY {order} LIMIT ? {dialect_of(db).skip_locked}) AS due""",
         (*_parameters(blocked, known), *clock.parameters, limit),
     ).fetchall()
     if not due or is_off(now, clock.read(due[0])):
@@ -92,8 +93,8 @@ def lease_unknown(
     """Lease one task whatever its slug, to fail it; None if it is not due, or has ended."""
     clock = lease_clock(db, now)
     due = db.execute(
-        f"""SELECT {_COLUMNS} FROM tasks
-           WHERE id = ? AND status IN ('queued', 'processing') AND due_at <= ?""",  # noqa: S608
+        f"""{_WITH_FILES} (SELECT {_COLUMNS} FROM tasks
+           WHERE id = ? AND status IN ('queued', 'processing') AND due_at <= ?) AS due""",  # noqa: S608
         (task_id, clock),
     ).fetchone()
     if due is None or is_off(now, clock):
