@@ -171,8 +171,15 @@ async def test_code_that_was_read_long_ago_is_read_again(settler, outside):
 
 async def test_an_old_check_is_simulated_again_but_its_payment_has_sent_nothing(settler, outside):
     await check(settler, signed())
-    outside.now_s += 60.0
+    outside.now_s += 3.0
     assert await submit(settler, outside, signed()) == [SIMULATE, COUNT, SEND]
+
+
+async def test_long_after_its_check_a_payment_may_have_sent_something(settler, outside):
+    """Another process may have submitted it."""
+    await check(settler, signed())
+    outside.now_s += 60.0
+    assert await submit(settler, outside, signed()) == [READ, READ, SIMULATE, COUNT, SEND]
 
 
 async def test_code_counts_for_the_gas_of_the_hour_at_once(settler, outside):
