@@ -40,8 +40,9 @@ class Payments(X402Payments, DirectPayments, MethodPurchases):
     ) -> Accepted:
         """Accept a payment header for one request.
 
-        `way` is the one that `PaymentMethods.choose` returned, and `is_unknown` whether `find` has
-        just found nothing. Raises what `accept_x402` and `accept_by_method` raise.
+        `way` is the one that `PaymentMethods.choose` returned. `is_unknown` is whether `find` found
+        nothing before; a payment method's proof is searched again nevertheless. Raises what
+        `accept_x402` and `accept_by_method` raise.
         """
         method = self.methods.method_of(way)
         if method is not None:

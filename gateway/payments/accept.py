@@ -105,7 +105,7 @@ def say_uncharged(refusal: GatewayError) -> GatewayError:
 
 
 def _choose_refusal(refusal: GatewayError, other: GatewayError) -> GatewayError:
-    """Return the error to send if looking the refused payment up raised `other`.
+    """Return the error to send if the search for the refused payment raised `other`.
 
     A server error means that it may have been charged: a refusal reads as "not charged", so it must
     not hide that. Else the payment is on record for something else: it has paid, which a refusal of

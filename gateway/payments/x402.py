@@ -112,7 +112,7 @@ class X402Payments(Acceptance):
 
         `verifier` is the one that the request's headers chose; None means the first. `sent` is the
         request before its validation, by which `find_x402` knows it again; `is_unknown` is whether
-        that has just found nothing. A retry with the same authorization and request returns the
+        that found nothing before. A retry with the same authorization and request returns the
         same task, with any verifier. So does a new authorization with the payer's Idempotency-Key;
         it is not used. The payment header may carry the key instead.
 
@@ -279,7 +279,8 @@ class X402Payments(Acceptance):
             # A forged signature must not get into the payer's queue.
             await purchase.verifier.check_chain(signed)
         async with self.exposure.turn(signed.sender, purchase.claim, purchase.key_hash) as turn:
-            # `reserve` finds claim and key as well. Without a wait, both were read a moment ago.
+            # `find` has read claim and key before the checks of the request. If a twin has paid
+            # since then, `reserve` finds that.
             reads_again = turn.had_to_wait
             while True:
                 if reads_again and (known := await self._find_known(purchase)):
