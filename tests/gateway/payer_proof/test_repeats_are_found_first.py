@@ -103,7 +103,7 @@ async def _away(*_):
 
 
 def _the_payment_expires(studio, clock, monkeypatch):
-    """The 402 comes from the time window; for a ticket, from its method."""
+    """The 402 comes from the time window."""
     clock.offset_s += 5_000
     monkeypatch.setattr(studio.services.store, "find_claim", _away)
 
