@@ -194,9 +194,9 @@ class Signer:
     ) -> str | None:
         """Sign, store and send. The payment must have no pending transaction.
 
-        `mined` is the count beside a simulation of this call. While it is fresh, the payment's
-        first transaction is not simulated again. Returns the transaction's hash, or None if the
-        call would revert.
+        `mined` is for a payment's first transaction. It has the count beside a simulation of this
+        call, which is not simulated again while the count is fresh. If the journal has a pending
+        one nevertheless, that is sent. Returns its hash, or None if the call would revert.
         """
         # The journal returns in the order of its writes, so sends start in nonce order.
         return await self._send(await self._begin(payment, call, mined))
@@ -261,7 +261,9 @@ class Signer:
         Returns None if no more gas is spent on the payment: the call would revert, or has reverted
         too often although simulations pass.
         """
-        used = await self._journal.nonces_of(payment.id, *self._signers)
+        # The write checks the number, and returns a pending transaction.
+        is_first = mined is not None
+        used = 0 if is_first else await self._journal.nonces_of(payment.id, *self._signers)
         if used and self._most_nonces is not None and used >= await self._most_nonces(payment):
             return None
         fees = await self.bid()
@@ -274,7 +276,7 @@ class Signer:
             sign=lambda nonce: self._sign(self._make_transaction(call, nonce, fees)),
         )
         # Only now: the calls above may have taken long.
-        count = None if used or mined is None else mined()
+        count = None if mined is None else mined()
         if count is not None:
             # If too many wait by this count, some may have been mined since.
             with contextlib.suppress(ChainUnavailable), self._measured(self.address):

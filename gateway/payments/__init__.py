@@ -35,11 +35,14 @@ class Payments(X402Payments, DirectPayments, MethodPurchases):
         header: str,
         idempotency_key: str | None = None,
         sent: SentRequest | None = None,
+        *,
+        is_unknown: bool = False,
     ) -> Accepted:
         """Accept a payment header for one request.
 
-        `way` is the one that `PaymentMethods.choose` returned. Raises what `accept_x402` and
-        `accept_by_method` raise.
+        `way` is the one that `PaymentMethods.choose` returned. `is_unknown` is whether `find` found
+        nothing before; a payment method's proof is searched again nevertheless. Raises what
+        `accept_x402` and `accept_by_method` raise.
         """
         method = self.methods.method_of(way)
         if method is not None:
@@ -47,7 +50,9 @@ class Payments(X402Payments, DirectPayments, MethodPurchases):
                 method, quote, request, header, idempotency_key, sent
             )
         verifier = cast(AuthorizationVerifier, way)
-        return await self.accept_x402(quote, request, header, idempotency_key, verifier, sent)
+        return await self.accept_x402(
+            quote, request, header, idempotency_key, verifier, sent, is_unknown=is_unknown
+        )
 
     async def find(
         self, way: WayToPay, sent: SentRequest, header: str, idempotency_key: str | None = None

@@ -22,6 +22,7 @@ from gateway.domain import GenerationRequest, Task
 from gateway.errors import (
     ExecutionError,
     GatewayError,
+    PaymentError,
     PaymentRequired,
     StoreUnavailable,
     TooManyRequests,
@@ -34,6 +35,7 @@ Value = TypeVar("Value")
 # A buyer who reads it believes it and pays again, so no other code may write it.
 _UNCHARGED = "nothing was charged"
 _CODE = re.compile(r"\w{1,80}", re.ASCII)
+_SERVER_ERROR = 500
 # The cutoff block's key in the store.
 _CUTOFF = "floor_block"
 _log = structlog.get_logger()
@@ -102,6 +104,17 @@ def say_uncharged(refusal: GatewayError) -> GatewayError:
     return told
 
 
+def _choose_refusal(refusal: GatewayError, other: GatewayError) -> GatewayError:
+    """Return the error to send if the search for the refused payment raised `other`.
+
+    A server error means that it may have been charged: a refusal reads as "not charged", so it must
+    not hide that. Else the payment is on record for something else: it has paid, which a refusal of
+    the payment would deny.
+    """
+    is_unknown = other.status >= _SERVER_ERROR
+    return other if is_unknown or isinstance(refusal, PaymentRequired | PaymentError) else refusal
+
+
 def payer_key_hash(payer: str, idempotency_key: str | None) -> str | None:
     """Return the hash that the store keeps for a payer's Idempotency-Key.
 
@@ -147,31 +160,34 @@ class Acceptance:
     async def find_or_buy(
         self,
         find: Callable[[], Awaitable[Accepted | None]],
-        buy: Callable[[], Awaitable[Accepted]],
+        buy: Callable[[PaymentRequired | None], Awaitable[Accepted]],
     ) -> Accepted:
         """Return the task of a payment on record, else buy one. Every paid request comes here.
 
-        `find` looks the payment up, and `buy` checks the request and takes the payment. Nothing but
-        the reading of the request may refuse it before: a client that lost its 200 would believe
-        the refusal and pay again. A concurrent request may have paid while `buy` refused this one.
+        `find` looks the payment up. `buy` gets its refusal, checks the request and takes the
+        payment. Nothing but the reading of the request may refuse it before: a client that lost its
+        200 would believe the refusal and pay again. A concurrent request may have paid while `buy`
+        refused this one.
         """
+        known = refused = None
         try:
             known = await find()
-        except PaymentRequired:
+        except PaymentRequired as other:
             # The payment is for something else. `buy` refuses it too, and knows the price.
-            known = None
+            refused = other
         if known is not None:
             return known
         try:
             await self.standstills.wait()
-            return await buy()
+            return await buy(refused)
         except GatewayError as refusal:
+            # An earlier request of a client that disconnected may be reserving right now. A commit
+            # after this refusal would charge the buyer despite it.
             await self.wait_for_writes()
             try:
                 known = await find()
-            except GatewayError:
-                # On record for something else, or unknown.
-                raise refusal from None
+            except GatewayError as other:
+                raise _choose_refusal(refusal, other) from None
             if known is None:
                 raise say_uncharged(refusal) from refusal
             return known

@@ -107,7 +107,8 @@ class DirectPayments(Acceptance):
         """Accept a mined transfer as payment for one request.
 
         A transaction pays for one task. A retry with the same request, Idempotency-Key and
-        transaction returns that task. With a proof, only its signer's transfers count.
+        transaction returns that task; `find_transfer` returns it before any check. With a proof,
+        only its signer's transfers count.
 
         Raises the `PaymentError`s of spec §7.2, `IdempotencyConflict`, `ExecutionError` and
         `ChainUnavailable`.
@@ -149,9 +150,6 @@ class DirectPayments(Acceptance):
     ) -> Accepted:
         endpoint = quote.endpoint
         fingerprint = _fingerprint(request.fingerprint(endpoint.slug), tx_hash)
-        known = await self.store.find_direct(tx_hash, idempotency_key, fingerprint, sent.sent_hash)
-        if known is not None:
-            return Accepted(task=known)
         self._check_sells(quote)
         await self.check_wallet()
         transfers = await self.standstills.guard(partial(self._find_transfers, tx_hash, proof))

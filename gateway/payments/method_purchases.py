@@ -286,15 +286,7 @@ class MethodPurchases(Acceptance):
         if known := await self._find_proof(purchase):
             return known
         self._check_sells(purchase.quote)
-        try:
-            await self.standstills.guard(lambda: self._check_proof(purchase, purchase.quote))
-        except PaymentRequired:
-            # An earlier request of a client that disconnected may be reserving right now. A commit
-            # after this 402 would use the proof despite the 402.
-            await self.wait_for_writes()
-            if known := await self._find_proof(purchase):
-                return known
-            raise
+        await self.standstills.guard(lambda: self._check_proof(purchase, purchase.quote))
         if known := await self._find_key(purchase):
             return known
         reserved = await self._run_to_end(self._reserve_and_ask(purchase))

@@ -1,8 +1,8 @@
 """Accepts payments of the x402 flow: the buyer sends a signed EIP-3009 authorization.
 
 Keep the order of the checks, money depends on it: the `auth:` claim → Idempotency-Key → endpoint,
-settler and wallet → terms → the payer's turn → terms again → chain → the payer is not barred
-(unless the money has already arrived) → `reserve` → settlement.
+settler and wallet → terms → the payer's turn → terms again → chain → `reserve`, which also checks
+that the payer is not barred (unless the money has already arrived) → settlement.
 """
 
 import asyncio
@@ -105,14 +105,16 @@ class X402Payments(Acceptance):
         idempotency_key: str | None = None,
         verifier: AuthorizationVerifier | None = None,
         sent: SentRequest | None = None,
+        *,
+        is_unknown: bool = False,
     ) -> Accepted:
         """Accept a signed authorization as payment for one request.
 
         `verifier` is the one that the request's headers chose; None means the first. `sent` is the
-        request before its validation, by which `find_x402` knows it again. A retry with
-        the same authorization and request returns the same task, with any verifier. So does a new
-        authorization with the payer's Idempotency-Key; it is not used. The payment header may carry
-        the key instead.
+        request before its validation, by which `find_x402` knows it again; `is_unknown` is whether
+        that found nothing before. A retry with the same authorization and request returns the
+        same task, with any verifier. So does a new authorization with the payer's Idempotency-Key;
+        it is not used. The payment header may carry the key instead.
 
         An unknown outcome is not an error: the task is held until the chain shows it.
 
@@ -122,7 +124,11 @@ class X402Payments(Acceptance):
         verifier = verifier or self.methods.first
         sent = sent or SentRequest.of(quote, request)
         with self._counted(quote.endpoint.slug, Flow.X402):
-            return await self._accept(verifier, quote, request, header, idempotency_key, sent)
+            proof = await self._read_header(verifier, header, quote)
+            key = _choose_key(idempotency_key, proof.idempotency_key)
+            key_hash = payer_key_hash(proof.authorization.sender, key)
+            paid = _Paid(verifier=verifier, proof=proof, sent=sent, key_hash=key_hash)
+            return await self._accept(paid, quote, request, is_unknown=is_unknown)
 
     async def find_x402(
         self,
@@ -160,30 +166,21 @@ class X402Payments(Acceptance):
         return None if task is None else task.slug
 
     async def _accept(
-        self,
-        verifier: AuthorizationVerifier,
-        quote: Quote,
-        request: GenerationRequest,
-        header: str,
-        idempotency_key: str | None,
-        sent: SentRequest,
+        self, paid: _Paid, quote: Quote, request: GenerationRequest, *, is_unknown: bool
     ) -> Accepted:
-        proof = await self._read_header(verifier, header, quote)
-        signed_units = proof.authorization.value_units
+        signed_units = paid.signed.value_units
         unspent_quote = quote
         if signed_units in quote.earlier_units:
             # Signed for a 402 from before a change of the price.
             quote = attrs.evolve(quote, price_units=signed_units)
             if covers_cost(quote, request, signed_units):
                 unspent_quote = quote
-        key = _choose_key(idempotency_key, proof.idempotency_key)
-        key_hash = payer_key_hash(proof.authorization.sender, key)
         while True:
-            paid = _Paid(verifier=verifier, proof=proof, sent=sent, key_hash=key_hash)
             purchase = self._begin(paid, quote, unspent_quote, request)
-            known = await self._find_or_reserve(purchase)
+            known = await self._find_or_reserve(purchase, is_unknown=is_unknown)
             if accepted := await self._conclude(paid, known):
                 return accepted
+            is_unknown = False
 
     async def _conclude(self, paid: _Paid, task: Task) -> Accepted | None:
         """Return the task once its outcome is known, or after `outcome_s`.
@@ -224,22 +221,14 @@ class X402Payments(Acceptance):
             new=new,
         )
 
-    async def _find_or_reserve(self, purchase: _Purchase) -> Task:
+    async def _find_or_reserve(self, purchase: _Purchase, *, is_unknown: bool) -> Task:
         """Return the task of this authorization, else the task of its key, else a new task."""
         # Before price and time window: a client that lost its 200 may retry after the authorization
-        # has expired.
-        if known := await self._find_known(purchase):
+        # has expired. `find_or_buy` also looks after any refusal, and `reserve` before it writes.
+        if not is_unknown and (known := await self._find_known(purchase)):
             return known
         await self._check_can_settle(purchase.quote)
-        try:
-            return await self._reserve(purchase)
-        except PaymentRequired:
-            # An earlier request of a client that disconnected may be reserving right now. A commit
-            # after this 402 would charge the buyer despite the 402.
-            await self.wait_for_writes()
-            if known := await self._find_known(purchase):
-                return known
-            raise
+        return await self._reserve(purchase)
 
     async def _find_known(self, paid: _Paid) -> Task | None:
         """Return the task of this authorization, else the task of its key, else None.
@@ -290,7 +279,8 @@ class X402Payments(Acceptance):
             # A forged signature must not get into the payer's queue.
             await purchase.verifier.check_chain(signed)
         async with self.exposure.turn(signed.sender, purchase.claim, purchase.key_hash) as turn:
-            # `reserve` finds claim and key as well. Without a wait, both were read a moment ago.
+            # `find` has read claim and key before the checks of the request. If a twin has paid
+            # since then, `reserve` finds that.
             reads_again = turn.had_to_wait
             while True:
                 if reads_again and (known := await self._find_known(purchase)):
@@ -304,6 +294,7 @@ class X402Payments(Acceptance):
                 try:
                     reserved = await self._run_to_end(reserving)
                 except PayerBusy:
+                    await self.exposure.check_not_barred(signed.sender)
                     await turn.wait_for_change()
                 else:
                     if reserved is not None:
@@ -335,7 +326,6 @@ class X402Payments(Acceptance):
         search_from = max(head.number - _OLDER_NODES_BLOCKS, cutoff + 1)
         if is_unspent:
             purchase.check_terms(self.now(), is_unspent=True)
-            await self.exposure.check_not_barred(signed.sender)
             await self.settlements.settler.check(signed, quote)
             return search_from, limits
         await self.search.check_payment(

@@ -1,18 +1,17 @@
 """Which tasks a node may lease, and the leases. The methods are those of `SqlQueue`."""
 
 import secrets
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 import attrs
 
 from gateway.contracts import Lease
 from gateway.domain import TaskStatus
-from gateway.store.attempts import ATTEMPT_COLUMNS, end_dead
+from gateway.store.attempts import end_dead
 from gateway.store.rows import lease_of
 from gateway.store.sql import (
     Connection,
-    Cursor,
     LeaseClock,
     Row,
     dialect_of,
@@ -25,6 +24,11 @@ from gateway.store.sql import (
 # The tasks that a lease may be for; see `SqlQueue.lease`.
 Which = Literal["all", "suspects", "others"]
 _EXPIRED = "The lease expired: the gateway died, hung, or could not write."
+# The columns of a task that its lease changes or has.
+_COLUMNS = """id, slug, sold_as, request, attempt, restarts, lone_runs, lease_token, started_at,
+    handle, sent_at, payment_id, request_id, leased_by, begun_at, attempts"""
+# The outer statement reads files of the chosen tasks only: a sort would carry those of all.
+_WITH_FILES = "SELECT (SELECT data FROM task_files WHERE task_id = due.id) AS data, due.* FROM"
 
 
 def leasable(
@@ -71,16 +75,16 @@ def lease_due(
     clock = LeaseClock.of(db, now)
     order = "restarts, due_at" if which == "suspects" else "due_at"
     due = db.execute(
-        f"""SELECT id, lease_token, {ATTEMPT_COLUMNS}{clock.column}
+        f"""{_WITH_FILES} (SELECT {_COLUMNS}{clock.column}
             {leasable(db, blocked, known, now, which)} AND due_at <= {clock.sql}
-            ORDER BY {order} LIMIT ? {dialect_of(db).skip_locked}""",
+            ORDER BY {order} LIMIT ? {dialect_of(db).skip_locked}) AS due""",
         (*_parameters(blocked, known), *clock.parameters, limit),
     ).fetchall()
     if not due or is_off(now, clock.read(due[0])):
         return []
     until, lone = clock.read(due[0]) + lease_s, int(which == "suspects")
     leased = [_lease_task(db, row, until, now, node, lone) for row in due]
-    return [lease_of(row.fetchone(), until=now + lease_s) for row in leased]
+    return [lease_of(row, until=now + lease_s) for row in leased]
 
 
 def lease_unknown(
@@ -89,14 +93,14 @@ def lease_unknown(
     """Lease one task whatever its slug, to fail it; None if it is not due, or has ended."""
     clock = lease_clock(db, now)
     due = db.execute(
-        f"""SELECT id, lease_token, {ATTEMPT_COLUMNS} FROM tasks
-           WHERE id = ? AND status IN ('queued', 'processing') AND due_at <= ?""",  # noqa: S608
+        f"""{_WITH_FILES} (SELECT {_COLUMNS} FROM tasks
+           WHERE id = ? AND status IN ('queued', 'processing') AND due_at <= ?) AS due""",  # noqa: S608
         (task_id, clock),
     ).fetchone()
     if due is None or is_off(now, clock):
         return None
     leased = _lease_task(db, due, clock + lease_s, now, node)
-    return lease_of(leased.fetchone(), until=now + lease_s)
+    return lease_of(leased, until=now + lease_s)
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
@@ -146,26 +150,28 @@ def find_unknown(
 
 def _lease_task(
     db: Connection, due: Row, until: float, now: float, node: str | None, lone: int = 0
-) -> Cursor:
-    """Lease a due task. An expired lease was ended by a death, which is no attempt."""
-    died = end_dead(due, now, _EXPIRED) if due["lease_token"] is not None else None
-    return db.execute(
-        """UPDATE tasks SET status = ?,
-               attempt = attempt
-                   + CASE WHEN handle IS NULL AND lease_token IS NULL THEN 1 ELSE 0 END,
-               restarts = restarts + CASE WHEN lease_token IS NULL THEN 0 ELSE 1 END,
-               lone_runs = lone_runs + ?,
-               lease_token = ?, leased_by = ?, due_at = ?, started_at = coalesce(started_at, ?),
-               begun_at = ?, note = NULL, attempts = coalesce(?, attempts)
-           WHERE id = ?
-           RETURNING id, slug, sold_as, request, attempt, restarts, lone_runs, lease_token,
-               started_at, handle, sent_at, payment_id, request_id, leased_by, begun_at, attempts,
-               (SELECT data FROM task_files WHERE task_id = tasks.id) AS data""",
-        (
-            *(TaskStatus.PROCESSING, lone, secrets.token_hex(16), node, until, now, now, died),
-            due["id"],
-        ),
+) -> Mapping[str, Any]:
+    """Lease a due task, whose `_COLUMNS` cannot change meanwhile; returns the new ones.
+
+    An expired lease was ended by a death, which is no attempt.
+    """
+    is_dead = due["lease_token"] is not None
+    changed = {
+        "attempt": due["attempt"] + int(due["handle"] is None and not is_dead),
+        "restarts": due["restarts"] + int(is_dead),
+        "lone_runs": due["lone_runs"] + lone,
+        "lease_token": secrets.token_hex(16),
+        "leased_by": node,
+        "started_at": now if due["started_at"] is None else due["started_at"],
+        "begun_at": now,
+        "attempts": end_dead(due, now, _EXPIRED) if is_dead else due["attempts"],
+    }
+    columns = ", ".join(f"{name} = ?" for name in changed)
+    db.execute(
+        f"UPDATE tasks SET status = ?, due_at = ?, note = NULL, {columns} WHERE id = ?",  # noqa: S608 - names of columns
+        (TaskStatus.PROCESSING, until, *changed.values(), due["id"]),
     )
+    return dict(zip(due.keys(), due, strict=True)) | changed
 
 
 def next_due(

@@ -214,8 +214,8 @@ def refund_case_of(row: Row) -> RefundCase:
     )
 
 
-def lease_of(row: Row, *, until: float) -> Lease:
-    """Convert a leased row of `tasks`, with its request file as `data`.
+def lease_of(row: Mapping[str, Any], *, until: float) -> Lease:
+    """Convert the columns of a leased task, with its request file as `data`.
 
     `until` is the end of the lease by the clock of the node that holds it.
     """

@@ -70,7 +70,8 @@ class Batches:
 
         Takes, returns and raises the same as `SettlementKeys.submit`.
         """
-        if sent := await self._keys.resend(payment):
+        # A first submit finds none, and the write checks it.
+        if count_of is no_count and (sent := await self._keys.resend(payment)):
             return sent
         if not self._sending and not self._queue:
             return await self._send_first(payment, call, count_of)

@@ -72,7 +72,7 @@ class SettlementKeys:
         await signer.simulate(call, await signer.bid())
 
     async def read_ahead(self, gas: int) -> dict[str, int]:
-        """Read what the next settlement needs; returns the mined transactions of its key."""
+        """Read ahead for the next settlement; returns the mined transactions of its key."""
         signer = await self._choose(gas)
         count, *_ = await asyncio.gather(signer.count_mined(), signer.bid(), signer.can_pay(gas))
         return {signer.address: count}
@@ -82,10 +82,12 @@ class SettlementKeys:
     ) -> str | None:
         """Send the payment's transaction; see `Signer.submit`.
 
-        `count_of` has results of `read_ahead`, if the call has just been simulated. Raises
-        `ChainUnavailable` if no key can pay for a new one.
+        `count_of` is for a first submit, whose call has just been simulated: it has results of
+        `read_ahead`. Raises `ChainUnavailable` if no key can pay for a new one.
         """
-        return await self.resend(payment) or await self.send_new(payment, call, count_of)
+        if count_of is no_count and (sent := await self.resend(payment)):
+            return sent
+        return await self.send_new(payment, call, count_of)
 
     async def resend(self, payment: Payment) -> str | None:
         """Resend the payment's unmined transaction, whichever key signed it; None without one."""
@@ -95,12 +97,12 @@ class SettlementKeys:
     async def send_new(
         self, payment: Payment, call: Call, count_of: CountOf = no_count
     ) -> str | None:
-        """Sign and send. The caller has checked that no transaction of the payment is pending.
+        """Sign and send. No transaction of the payment is pending; `count_of` is as in `submit`.
 
         Raises `ChainUnavailable` if no key can pay for it.
         """
         signer = await self._choose(call.gas, count_of)
-        mined = functools.partial(count_of, signer.address)
+        mined = None if count_of is no_count else functools.partial(count_of, signer.address)
         with self._counted(signer.address):
             return await signer.send_new(payment, call, mined=mined)
 

@@ -1,6 +1,7 @@
 """Readings of a purchase's check, which its settlement a moment later need not repeat."""
 
 import asyncio
+import itertools
 from collections.abc import Callable, Mapping
 
 import attrs
@@ -10,49 +11,53 @@ from gateway import Authorization
 # Five blocks of Base. What changes later than a check can make a settlement revert, as what changes
 # just after a simulation.
 FRESH_S = 1.0
+# A payment follows its check within this time, or another process may have submitted it.
+KEPT_S = 5.0
 _MOST = 2_000
 
 
 @attrs.frozen(eq=False, repr=False)
 class Reading:
-    """What was read beside a simulation: the payer's code, and the mined transactions of keys.
-
-    It is fresh by two clocks: the time of day may be set back, and the steady one stops while a
-    machine is suspended.
-    """
+    """Readings beside a simulation: the payer's code, and the mined transactions of keys."""
 
     is_code: bool
     # By address of a settlement key.
     counts: Mapping[str, int]
-    is_fresh: Callable[[], bool]
+    is_younger: Callable[[float], bool]
 
     def count_of(self, address: str) -> int | None:
         """Return a key's mined transactions; None if they were not read, or once they are old."""
-        return self.counts.get(address) if self.is_fresh() else None
+        return self.counts.get(address) if self.is_younger(FRESH_S) else None
 
 
-def begin_freshness(now: Callable[[], float]) -> Callable[[], bool]:
-    """Return a function that is True for the next second. Call this before anything is read."""
+def begin_age(now: Callable[[], float]) -> Callable[[float], bool]:
+    """Return a function: is this call fewer seconds ago? Call this before anything is read.
+
+    Two clocks must agree: the time of day may be set back, and the steady one stops while a machine
+    is suspended.
+    """
     steady = asyncio.get_running_loop().time
     began_at, began_steady = now(), steady()
-    return lambda: 0 <= now() - began_at < FRESH_S and steady() - began_steady < FRESH_S
+    return lambda limit_s: 0 <= now() - began_at < limit_s and steady() - began_steady < limit_s
 
 
 class RecentChecks:
-    """Readings by authorization. Each is taken once, and only while it is fresh."""
+    """Readings by authorization, for `KEPT_S`. Each is taken once."""
 
     def __init__(self) -> None:
         # The newest one comes last.
         self._kept: dict[Authorization, Reading] = {}
 
     def keep(self, authorization: Authorization, reading: Reading) -> None:
-        """Keep a reading until it is taken; the oldest one makes room."""
+        """Keep a reading until it is taken or old; beyond the most, the oldest one goes."""
+        # Two go for each that comes, so those of checks that no payment followed do not pile up.
         self._kept.pop(authorization, None)
         self._kept[authorization] = reading
-        if len(self._kept) > _MOST:
-            del self._kept[next(iter(self._kept))]
+        for oldest, kept in list(itertools.islice(self._kept.items(), 2)):
+            if len(self._kept) > _MOST or not kept.is_younger(KEPT_S):
+                del self._kept[oldest]
 
     def take(self, authorization: Authorization) -> Reading | None:
-        """Return and forget an authorization's reading; None if it is too old or there is none."""
+        """Return and forget an authorization's reading; None if none is kept."""
         reading = self._kept.pop(authorization, None)
-        return reading if reading is not None and reading.is_fresh() else None
+        return reading if reading is not None and reading.is_younger(KEPT_S) else None

@@ -33,7 +33,7 @@ from gateway.chain.transactions import Call
 from gateway.contracts import GasOfKey
 from gateway_local_settler.batches import Batches
 from gateway_local_settler.keys import CountOf, SettlementKeys, no_count
-from gateway_local_settler.recent_checks import Reading, RecentChecks, begin_freshness
+from gateway_local_settler.recent_checks import FRESH_S, Reading, RecentChecks, begin_age
 from gateway_local_settler.waits import KeyWaits
 
 # The most nonces of a settlement key for one payment: one that another process takes, one that is
@@ -119,14 +119,14 @@ class LocalSettler:
         await self._check_funds(KEY_GAS)
 
     async def prepare(self, authorization: Authorization) -> None:
-        """Read what a plain account's check and settlement need, beside its simulation."""
+        """Read ahead for a plain account's check and settlement, beside its simulation."""
         if not is_signed_by_key(authorization, self._context.settings.chain):
             return
-        is_fresh = begin_freshness(self._context.now)
+        is_younger = begin_age(self._context.now)
         counts, is_code = await asyncio.gather(
             self._keys.read_ahead(KEY_GAS), has_code(authorization, self._context.chain)
         )
-        self._begun.keep(authorization, Reading(is_code, counts, is_fresh))
+        self._begun.keep(authorization, Reading(is_code, counts, is_younger))
 
     async def check(self, authorization: Authorization, quote: Quote) -> None:
         """Check that a key can pay for this settlement at the gas price of a block.
@@ -138,20 +138,23 @@ class LocalSettler:
         key, at real fees. Raises `PaymentRequired` if that reverts, and `ExecutionError`.
         """
         reading = self._begun.take(authorization)
+        if reading is not None and not reading.is_younger(FRESH_S):
+            reading = None
         call, is_code = await asyncio.gather(
             settlement_call(authorization, quote.network, self._context.chain),
             self._has_code(authorization, reading),
         )
         await self._check_funds(call.gas)
-        if not is_code:
-            if reading is not None:
-                self._passed.keep(authorization, reading)
-            return
-        await self._check_failed_gas()
-        try:
-            await self._keys.simulate(call)
-        except CallReverted:
-            raise PaymentRequired(_REFUSED) from None
+        if is_code:
+            await self._check_failed_gas()
+            try:
+                await self._keys.simulate(call)
+            except CallReverted:
+                raise PaymentRequired(_REFUSED) from None
+            # The settlement simulates it again, by whichever key.
+            reading = None
+        is_younger = begin_age(self._context.now)
+        self._passed.keep(authorization, reading or Reading(is_code, {}, is_younger))
 
     async def _has_code(self, authorization: Authorization, reading: Reading | None) -> bool:
         if reading is not None:
@@ -193,9 +196,10 @@ class LocalSettler:
         return await self._batches.submit(payment, call, count_of)
 
     def _take_counts(self, payment: Payment) -> CountOf:
-        """Return the counts of a check that has just passed, if there was one.
+        """Return the counts of the check before the payment, if this process made it.
 
-        Every later submit simulates again.
+        Then this is its first submit. Every later one reads the payment's transactions first, and
+        simulates again; so does a first one long after its check.
         """
         if payment.authorization is None:
             return no_count

@@ -145,7 +145,7 @@ async def _sell_paid(gateway: Gateway, slug: str, call: ToolCall, header: str) -
     sent = await read_sent(gateway, body, slug)
     quote = sent.quote
 
-    async def buy() -> Accepted:
+    async def buy(refusal: PaymentRequired | None) -> Accepted:
         nonlocal quote
         # Raises if the endpoint is switched off or retired.
         on_sale = gateway.catalog.payable(slug)
@@ -153,7 +153,9 @@ async def _sell_paid(gateway: Gateway, slug: str, call: ToolCall, header: str) -
         request = await check_request(gateway, body, on_sale, call.incoming.address)
         quote = gateway.quote(on_sale.endpoint, request)
         _check_time_left(gateway, call)
-        return await payments.accept_x402(quote, request, header, None, None, sent)
+        return await payments.accept_x402(
+            quote, request, header, None, None, sent, is_unknown=refusal is None
+        )
 
     try:
         find = functools.partial(payments.find_x402, sent, header)

@@ -74,13 +74,15 @@ async def _answer_paid(gateway: Gateway, asked: Asked, way: WayToPay, payment: s
     check_idempotency_key(key)
     sent = await read_sent(gateway, body, slug, digest)
 
-    async def buy() -> Accepted:
+    async def buy(refusal: PaymentRequired | None) -> Accepted:
         nonlocal quote
         registered = gateway.catalog.payable(slug)
         check_size(body, size_bytes, registered.endpoint)
         generation = await check_request(gateway, body, registered, asked.address)
         quote = gateway.quote(registered.endpoint, generation, body_digest=digest)
-        return await gateway.payments.accept(way, quote, generation, payment, key, sent)
+        return await gateway.payments.accept(
+            way, quote, generation, payment, key, sent, is_unknown=refusal is None
+        )
 
     find = functools.partial(gateway.payments.find, way, sent, payment, key)
     try:
@@ -230,7 +232,7 @@ async def answer_direct(gateway: Gateway, asked: Asked) -> Answer:
     key = check_idempotency_key(asked.header("Idempotency-Key"))
     sent, tx_hash = await read_sent(gateway, body, body.slug), body.tx_hash.lower()
 
-    async def buy() -> Accepted:
+    async def buy(_: object) -> Accepted:
         _check_has_signature(gateway, body)
         registered = gateway.catalog.payable(body.slug)
         generation = await check_request(gateway, body, registered, asked.address)

@@ -47,7 +47,7 @@ class Result:
         self.status: str | None = None
 
     def set(self, rowcount: int, rows: Sequence[Any], status: str | None) -> None:
-        """Set what the server has answered."""
+        """Set the server's answer."""
         self._rowcount, self._rows, self.status = rowcount, iter(rows), status
 
     @property
@@ -120,7 +120,8 @@ class Batch:
             if not has_more:
                 raise psycopg.ProgrammingError("a statement of a batch has no result")
             if result is not None:
-                rows = cursor.fetchall() if cursor.description is not None else ()
+                has_rows = cursor.pgresult is not None and cursor.pgresult.nfields
+                rows = cursor.fetchall() if has_rows else ()
                 result.set(cursor.rowcount, rows, cursor.statusmessage)
             has_more = cursor.nextset()
         if has_more:

@@ -87,6 +87,17 @@ class _Call:
         """Call the function."""
         return self.function(db, *self.given, **self.named)
 
+    @property
+    def locks(self) -> Sequence[int]:
+        """The numbers of its locks, named by its arguments, however the caller passed them."""
+        if not hasattr(self.function, "name_locks"):
+            return ()
+        arguments: Sequence[Any] = self.given
+        if self.named:
+            bound = inspect.signature(self.function).bind(None, *self.given, **self.named)
+            arguments = bound.args[1:]
+        return locks_of(self.function, arguments)
+
 
 class Pool:
     """Runs store functions on up to `size` connections at once."""
@@ -261,9 +272,7 @@ class Pool:
         time.sleep(0.1 + random.random() * 0.2)  # noqa: S311 - not a secret
 
     def _write(self, call: "_Call") -> Any:
-        # Locks are named by the arguments, however the caller passed them.
-        bound = inspect.signature(call.function).bind(None, *call.given, **call.named)
-        locks = locks_of(call.function, bound.args[1:])
+        locks = call.locks
         give_up_at = self._give_up_at()
         races = 0
         while True:

@@ -55,16 +55,19 @@ class Row(tuple[Any, ...]):
 
 
 @functools.lru_cache(maxsize=512)
-def _row_kind(names: tuple[str, ...]) -> type[Row]:
+def _row_kind(columns: tuple[bytes | None, ...]) -> type[Row]:
     """Return the row class for these columns; a duplicate name finds the first."""
+    names = [(column or b"").decode() for column in columns]
     numbers = {name: names.index(name) for name in names}
     return type("Row", (Row,), {"__slots__": (), "names": numbers})
 
 
 def _make_rows(cursor: psycopg.Cursor[Any]) -> Callable[[Sequence[Any]], Any]:
-    if cursor.description is None:
+    # Not by `description`: it makes an object for each column, each time.
+    result = cursor.pgresult
+    if result is None or not result.nfields:
         return tuple
-    return _row_kind(tuple([column.name for column in cursor.description]))
+    return _row_kind(tuple([result.fname(number) for number in range(result.nfields)]))
 
 
 class _NumberLoader(Loader):

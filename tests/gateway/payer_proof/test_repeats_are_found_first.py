@@ -2,13 +2,18 @@
 
 import ast
 import asyncio
+import contextlib
 from pathlib import Path
 
 import pytest
 
 from gateway import Transient
+from gateway.chain.authorization_checks import SPENT
+from gateway.errors import StoreUnavailable
 from tests.conftest import running
 from tests.gateway.methods.tickets import TicketPlugin, Tickets, soon
+from tests.gateway.mpp.agent import Agent as MppAgent
+from tests.gateway.mpp.agent import base64url
 from tests.gateway.payer_proof import lost_answers
 from tests.gateway.payer_proof.lost_answers import (
     DOORS,
@@ -18,6 +23,7 @@ from tests.gateway.payer_proof.lost_answers import (
     no_plugin_has_it,
     the_provider_fails,
 )
+from tests.plugins.gateway_mcp.app.agent import Agent as McpAgent
 
 UNCHARGED = "nothing was charged"
 ROOT = Path(__file__).parents[3]
@@ -60,32 +66,129 @@ async def test_a_repeat_gets_its_task_whatever_would_refuse_it_now(studio, payer
     )
 
 
-async def test_a_request_that_is_refused_while_its_twin_pays_gets_the_task(studio, payer, provider):
-    seen, go = asyncio.Event(), asyncio.Event()
+async def _sender(studio, payer, door):
+    """Return a function that sends one paid request from an address; it returns status and body."""
+    if door == "mcp":
+        payment = payer.payload(version=2)
+
+        async def call(address):
+            agent = McpAgent(studio, client=address)
+            result = await agent.call("edit", payment, **lost_answers.ORDER)
+            shown = result.get("structuredContent") or {}
+            text = result["content"][0]["text"]
+            status = 200 if "taskId" in shown else 402 if "accepts" in shown else 503
+            return status, shown | {"error": text}
+
+        return call
     headers = {"X-PAYMENT": payer.header()}
+    if door == "mpp":
+        agent = MppAgent(studio, payer)
+        challenge = await agent.challenge(lost_answers.URL, **lost_answers.ORDER)
+        headers = {"Authorization": f"Payment {base64url(agent.credential(challenge))}"}
+    if door == "ticket":
+        headers = {"Authorization": "Ticket twin:20000"}
 
-    async def fail_late(request, endpoint):
-        seen.set()
-        await go.wait()
-        raise Transient("503")
-
-    async def send(address):
-        # One address has one check at a time.
+    async def post(address, order=lost_answers.ORDER):
         scope = {"client": (address, 50_000)}
         answer = await studio.client.post(
-            lost_answers.URL, json=lost_answers.ORDER, headers=headers, scope_base=scope
+            lost_answers.URL, json=order, headers=headers, scope_base=scope
         )
         return answer.status_code, await answer.get_json()
 
-    sold_by, provider.validate = provider.validate, fail_late
-    late = asyncio.create_task(send("203.0.113.9"))
-    await seen.wait()
-    provider.validate = sold_by
-    status, first = await send("203.0.113.10")
-    assert status == 200
+    return post
+
+
+async def _away(*_):
+    raise StoreUnavailable
+
+
+def _the_payment_expires(studio, clock, monkeypatch):
+    """The 402 comes from the time window."""
+    clock.offset_s += 5_000
+    monkeypatch.setattr(studio.services.store, "find_claim", _away)
+
+
+def _the_ticket_is_bad(studio, clock, monkeypatch):
+    studio.services.payments.methods.by_name["ticket"].is_bad = "expired"
+    monkeypatch.setattr(studio.services.store, "find_claim", _away)
+
+
+def _the_provider_refuses(studio, clock, monkeypatch):
+    studio.services.catalog.find("edit").upstream.provider.refuse = "No more winters."
+    monkeypatch.setattr(studio.services.store, "find_claim", _away)
+
+
+@contextlib.asynccontextmanager
+async def _held(monkeypatch, owner, name, send):
+    """Send a request whose check waits until the block ends; give its task."""
+    seen, go, check = asyncio.Event(), asyncio.Event(), getattr(owner, name)
+
+    async def wait(*asked):
+        seen.set()
+        await go.wait()
+        await check(*asked)
+
+    with monkeypatch.context() as slow:
+        slow.setattr(owner, name, wait)
+        late = asyncio.create_task(send("203.0.113.9"))
+        await seen.wait()
+    yield late
     go.set()
+
+
+@pytest.mark.parametrize("door", ["x402", "ticket"])
+async def test_a_request_that_is_refused_while_its_twin_pays_gets_the_task(
+    studio, payer, provider, monkeypatch, door
+):
+    send, sold_by = await _sender(studio, payer, door), provider.validate
+
+    async def fail(*_):
+        raise Transient("503")
+
+    provider.validate = fail
+    async with _held(monkeypatch, provider, "validate", send) as late:
+        provider.validate = sold_by
+        status, first = await send("203.0.113.10")
+        assert status == 200
     status, second = await late
     assert (status, second.get("taskId")) == (200, first["taskId"]), second
+
+
+@pytest.mark.parametrize(
+    ("door", "refuse"),
+    [
+        ("x402", _the_payment_expires),
+        ("mpp", _the_payment_expires),
+        ("ticket", _the_ticket_is_bad),
+        ("x402", _the_provider_refuses),
+        ("mcp", _the_provider_refuses),
+    ],
+)
+async def test_a_refusal_does_not_deny_a_charge_while_the_database_is_away(
+    studio, payer, provider, clock, monkeypatch, door, refuse
+):
+    send = await _sender(studio, payer, door)
+    owner, name = (Tickets, "check") if door == "ticket" else (provider, "validate")
+    async with _held(monkeypatch, owner, name, send) as late:
+        assert (await send("203.0.113.10"))[0] == 200
+        refuse(studio, clock, monkeypatch)
+    status, body = await late
+    assert status == 503, body
+    assert "never charged twice" in body["error"]
+    assert "charged" not in body
+
+
+async def test_a_refusal_does_not_deny_that_the_payment_bought_something_else(
+    studio, payer, provider, clock, monkeypatch
+):
+    send = await _sender(studio, payer, "x402")
+    async with _held(monkeypatch, provider, "validate", send) as late:
+        other = lost_answers.ORDER | {"prompt": "make it summer"}
+        assert (await send("203.0.113.10", other))[0] == 200
+        clock.offset_s += 5_000
+    status, body = await late
+    assert (status, body["error"]) == (402, SPENT)
+    assert "charged" not in body
 
 
 @pytest.mark.parametrize("refuse", [the_provider_fails, no_plugin_has_it, it_drains])

@@ -11,17 +11,18 @@ from psycopg import errors
 
 from gateway.errors import StoreUnavailable
 from gateway_nodes.postgres.batch import Batch
-from gateway_nodes.postgres.session import connect
+from gateway_nodes.postgres.session import Session, connect
 from gateway_nodes.postgres.signing import SigningQueues
 from gateway_nodes.postgres.store import PostgresStore
 from gateway_testing.facts import (
     NOW,
     RESULT,
-    leased,
     paying,
+    queued,
     reserved,
     unsigned_transaction,
 )
+from tests.conftest import running
 
 
 @pytest.fixture
@@ -64,14 +65,53 @@ async def test_each_write_of_a_sale_takes_one_or_two_round_trips(migrated_url, t
         assert len(trips) == 1
 
 
-async def test_each_write_of_a_task_takes_one_round_trip_but_its_lease(migrated_url, trips):
+async def test_each_write_of_a_task_takes_one_round_trip_and_its_lease_two(migrated_url, trips):
     async with PostgresStore(migrated_url) as store:
-        lease = await leased(store)
+        await queued(store)
+        trips.clear()
+        (lease,) = await store.queue.lease(1, lease_s=60, now=NOW)
+        assert len(trips) == 2
         trips.clear()
         assert await store.queue.begin_submit(lease, now=NOW)
         assert len(trips) == 1
         assert await store.queue.complete(lease, RESULT, expires_at=NOW + 9, now=NOW)
         assert len(trips) == 2
+
+
+@pytest.fixture
+def read_texts(monkeypatch):
+    """The statements of reads, one for each round trip."""
+    found = []
+    execute = Session.execute
+
+    def recorded(self, sql, parameters=(), /, **more):
+        found.append(sql)
+        return execute(self, sql, parameters, **more)
+
+    monkeypatch.setattr(Session, "execute", recorded)
+    return found
+
+
+def _count(texts, part):
+    return sum(part in text for text in texts)
+
+
+async def test_a_sale_looks_its_payment_up_once(
+    settings, provider, payer, database_url, read_texts
+):
+    settings = attrs.evolve(settings, database_url=database_url, node="a")
+    async with running(settings, provider) as gateway:
+        for path, paid, headers in (
+            ("/api/x402/picture", {}, {"X-PAYMENT": payer.header()}),
+            ("/api/proxy-generate", {"slug": "picture", "txHash": payer.transfer(20_000)}, {}),
+        ):
+            read_texts.clear()
+            body = {"prompt": "a boat"} | paid
+            answer = await gateway.client.post(path, json=body, headers=headers)
+            assert answer.status_code == 200, await answer.get_json()
+            assert _count(read_texts, "JOIN claims c") == 1
+            # T1 judges the payer, in its own round trip.
+            assert _count(read_texts, "failure IN") == 0
 
 
 def test_a_statement_is_sent_when_a_result_is_read(batch, trips):

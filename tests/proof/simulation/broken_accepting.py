@@ -109,15 +109,20 @@ def claim_or_ignore(db: Any, key: str, payment_id: int) -> None:
 
 
 def window_first() -> Mutant:
-    original = Payments._find_or_reserve
+    original, find_x402 = Payments._find_or_reserve, Payments.find_x402
 
-    async def _find_or_reserve(self: Any, purchase: Any) -> Any:
+    async def _find_or_reserve(self: Any, purchase: Any, **more: Any) -> Any:
         purchase.check_terms(self.now())
-        return await original(self, purchase)
+        return await original(self, purchase, **more)
+
+    async def find(self: Any, sent: Any, header: str, *more: Any) -> Any:
+        verifier = self.methods.first
+        verifier.check_terms(verifier.read(header), sent.quote, self.now())
+        return await find_x402(self, sent, header, *more)
 
     return Mutant(
         "validity check before the claim lookup",
-        ((Payments, "_find_or_reserve", _find_or_reserve),),
+        ((Payments, "_find_or_reserve", _find_or_reserve), (Payments, "find_x402", find)),
     )
 
 
@@ -136,6 +141,24 @@ def any_request() -> Mutant:
     return Mutant(
         "a known authorization answers any request",
         ((x402, "_require_same_payment", lambda task, proof, new: task),),
+    )
+
+
+def refused_not_searched() -> Mutant:
+    async def find_or_buy(self: Any, find: Any, buy: Any) -> Any:
+        refused = None
+        try:
+            if known := await find():
+                return known
+        except PaymentRequired as other:
+            refused = other
+        await self.standstills.wait()
+        return await buy(refused)
+
+    return Mutant(
+        "a refused payment is not searched again",
+        ((Payments, "find_or_buy", find_or_buy),),
+        cap=10_000,
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from gateway import MethodPayment, Refused
 from gateway.domain import PaymentState
 from gateway.errors import PaymentRequired
-from gateway.payments.method_purchases import MethodPurchases, MethodSettlements
+from gateway.payments.method_purchases import MethodPurchases, MethodSettlements, _Paid
 from gateway.store import method_payments
 from gateway.store.method_payments import SqlMethodPayments
 from tests.proof.simulation.mutant import Mutant
@@ -107,29 +107,22 @@ def any_wanted() -> Mutant:
 
 
 def check_first() -> Mutant:
-    original = MethodPurchases._find_or_reserve_claim
+    original = MethodPurchases.find_by_method
 
-    async def _find_or_reserve_claim(self: Any, purchase: Any) -> Any:
+    async def find_by_method(self: Any, method: Any, sent: Any, header: str, *more: Any) -> Any:
+        paid = _Paid.read(method, header, None, sent)
+        await self._check_proof(paid, sent.quote)
+        return await original(self, method, sent, header, *more)
+
+    async def find(self: Any, purchase: Any) -> Any:
         await self._check_proof(purchase, purchase.quote)
-        return await original(self, purchase)
+        return await reserve(self, purchase)
 
+    reserve = MethodPurchases._find_or_reserve_claim
     return Mutant(
         "a voucher's check before the claim lookup",
-        ((MethodPurchases, "_find_or_reserve_claim", _find_or_reserve_claim),),
-    )
-
-
-def no_second_read() -> Mutant:
-    async def find(self: Any, purchase: Any) -> Any:
-        if known := await self._find_proof(purchase):
-            return known
-        await self._check_proof(purchase, purchase.quote)
-        reserved = await self._run_to_end(self._reserve_and_ask(purchase))
-        if reserved is None and (reserved := await self._find_proof(purchase)) is None:
-            raise PaymentRequired("payment_already_used")
-        return reserved
-
-    return Mutant(
-        "a voucher that fails its check is not looked up again",
-        ((MethodPurchases, "_find_or_reserve_claim", find),),
+        (
+            (MethodPurchases, "find_by_method", find_by_method),
+            (MethodPurchases, "_find_or_reserve_claim", find),
+        ),
     )

@@ -12,8 +12,10 @@ from gateway.chain.signer import address_of
 from gateway.chain.smart_wallets import sign_digest
 from gateway.contracts import Quote
 from gateway.domain.eip3009 import BASE, authorization_digest, transfer_calldata
+from gateway.errors import PaymentRequired
 from gateway.payments import Accepted
 from gateway.payments.direct import PayerProof, proof_digest
+from gateway.payments.sent import SentRequest
 from gateway.running.gateway import Gateway
 from tests.proof.simulation import market
 from tests.proof.simulation.chain import SimulatedChain
@@ -90,9 +92,20 @@ def header_of(signed: Authorization) -> str:
 
 def buy_x402(header: str, prompt: str, idempotency_key: str | None = None) -> Ask:
     request = GenerationRequest(prompt=prompt)
-    return lambda services: services.payments.accept_x402(
-        _quote(services), request, header, idempotency_key
-    )
+
+    def ask(services: Gateway) -> Awaitable[Accepted]:
+        payments, quote = services.payments, _quote(services)
+        sent = SentRequest.of(quote, request)
+
+        async def buy(refusal: PaymentRequired | None) -> Accepted:
+            return await payments.accept_x402(
+                quote, request, header, idempotency_key, sent=sent, is_unknown=refusal is None
+            )
+
+        find = functools.partial(payments.find_x402, sent, header, idempotency_key)
+        return payments.find_or_buy(find, buy)
+
+    return ask
 
 
 def buy_direct(
@@ -102,9 +115,17 @@ def buy_direct(
     request = GenerationRequest(prompt=prompt)
 
     def ask(services: Gateway) -> Awaitable[Accepted]:
-        quote = _quote(services)
-        proof = None if prover is None else prove(prover, quote, tx_hash)
-        return services.payments.accept_direct(quote, request, tx_hash, idempotency_key, proof)
+        payments, quote = services.payments, _quote(services)
+        sent = SentRequest.of(quote, request)
+
+        async def buy(_: object) -> Accepted:
+            proof = None if prover is None else prove(prover, quote, tx_hash)
+            return await payments.accept_direct(
+                quote, request, tx_hash, idempotency_key, proof, sent
+            )
+
+        find = functools.partial(payments.find_transfer, sent, tx_hash, idempotency_key)
+        return payments.find_or_buy(find, buy)
 
     return ask
 

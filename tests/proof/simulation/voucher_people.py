@@ -1,12 +1,14 @@
 """Customers with vouchers: honest buyers, and cheats who try to buy twice with one voucher."""
 
 import asyncio
+import functools
 from collections.abc import Awaitable, Mapping
 
 import attrs
 
 from gateway import GenerationRequest
 from gateway.payments import Accepted
+from gateway.payments.sent import SentRequest
 from gateway.running.gateway import Gateway
 from tests.proof.simulation import market
 from tests.proof.simulation.bank import Bank, Voucher
@@ -48,9 +50,15 @@ def buy(headers: Mapping[str, str], wanted: Wanted, idempotency_key: str | None)
     def ask(services: Gateway) -> Awaitable[Accepted]:
         chosen = services.payments.methods.choose(headers.get)
         assert chosen is not None
-        way, payment = chosen
+        (way, payment), payments = chosen, services.payments
         quote = services.quote(services.catalog[wanted.slug].endpoint)
-        return services.payments.accept(way, quote, request, payment, idempotency_key)
+        sent = SentRequest.of(quote, request)
+
+        async def buy(_: object) -> Accepted:
+            return await payments.accept(way, quote, request, payment, idempotency_key, sent)
+
+        find = functools.partial(payments.find, way, sent, payment, idempotency_key)
+        return payments.find_or_buy(find, buy)
 
     return ask
 

@@ -18,6 +18,7 @@ PAYER = address_of(SECRET).lower()
 DELEGATED = bytes.fromhex("ef0100" + "11" * 20)
 QUOTE = SimpleNamespace(network=BASE)
 SIMULATE, CODE, COUNT, SEND = "simulate at real fees", "code", "count", "send"
+READ = "the journal"
 
 
 def signed(nonce: int = 1) -> Authorization:
@@ -79,9 +80,10 @@ class Outside:
         self.calls.append(SEND)
 
     async def unmined_of(self, *_):
-        return None
+        self.calls.append(READ)
 
     async def nonces_of(self, *_):
+        self.calls.append(READ)
         return self.used
 
     async def failed_gas(self, *, since):
@@ -90,6 +92,8 @@ class Outside:
     async def begin_settling(self, payment_id, unsigned, now):
         if unsigned.chain_nonce < self.least_count:
             raise ChainUnavailable("Too many transactions wait.")
+        if unsigned.used_nonces != self.used:
+            raise RuntimeError("another nonce was used")
         self.nonces.append(unsigned.chain_nonce)
         return unsigned.sign(unsigned.chain_nonce)
 
@@ -123,7 +127,7 @@ async def check(settler, authorization):
 
 
 async def submit(settler, outside, authorization):
-    """Submit; returns the calls of that."""
+    """Submit; returns the calls and reads of that."""
     outside.calls.clear()
     await settler.submit(SimpleNamespace(id=1, authorization=authorization))
     return outside.calls
@@ -148,13 +152,34 @@ async def test_code_that_an_account_gets_is_seen_by_its_next_purchase(settler, o
     outside.code_is, outside.refuses_our_key = DELEGATED, True
     with pytest.raises(PaymentRequired):
         await check(settler, signed(2))
-    assert await submit(settler, outside, signed(2)) == [SIMULATE, COUNT]
+    assert await submit(settler, outside, signed(2)) == [READ, READ, SIMULATE, COUNT]
 
 
 async def test_an_account_with_code_is_simulated_before_each_transaction(settler, outside):
     outside.code_is = DELEGATED
     await check(settler, signed())
-    assert SIMULATE in await submit(settler, outside, signed())
+    assert await submit(settler, outside, signed()) == [SIMULATE, COUNT, SEND]
+
+
+async def test_code_that_was_read_long_ago_is_read_again(settler, outside):
+    await settler.prepare(signed())
+    outside.now_s += 2.0
+    outside.code_is, outside.refuses_our_key = DELEGATED, True
+    with pytest.raises(PaymentRequired):
+        await settler.check(signed(), QUOTE)
+
+
+async def test_an_old_check_is_simulated_again_but_its_payment_has_sent_nothing(settler, outside):
+    await check(settler, signed())
+    outside.now_s += 3.0
+    assert await submit(settler, outside, signed()) == [SIMULATE, COUNT, SEND]
+
+
+async def test_long_after_its_check_a_payment_may_have_sent_something(settler, outside):
+    """Another process may have submitted it."""
+    await check(settler, signed())
+    outside.now_s += 60.0
+    assert await submit(settler, outside, signed()) == [READ, READ, SIMULATE, COUNT, SEND]
 
 
 async def test_code_counts_for_the_gas_of_the_hour_at_once(settler, outside):
@@ -190,6 +215,9 @@ async def test_a_call_that_reverts_by_then_is_not_sent(settler, outside):
 async def test_a_payment_that_has_used_a_nonce_is_simulated(settler, outside):
     await check(settler, signed())
     outside.used = 1
+    with pytest.raises(RuntimeError):
+        await submit(settler, outside, signed())
+    assert SEND not in outside.calls
     assert SIMULATE in await submit(settler, outside, signed())
 
 

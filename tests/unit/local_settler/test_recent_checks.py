@@ -1,6 +1,7 @@
 """How long a settlement may rely on what was read beside its check."""
 
 import asyncio
+import weakref
 from types import SimpleNamespace
 
 import pytest
@@ -8,9 +9,10 @@ import pytest
 from gateway_local_settler import recent_checks
 from gateway_local_settler.recent_checks import (
     FRESH_S,
+    KEPT_S,
     Reading,
     RecentChecks,
-    begin_freshness,
+    begin_age,
 )
 
 
@@ -34,12 +36,12 @@ def clocks(monkeypatch):
 
 @pytest.fixture
 def reading(clocks):
-    is_fresh = begin_freshness(lambda: clocks.day_s)
-    return Reading(is_code=False, counts={"0xa": 7}, is_fresh=is_fresh)
+    is_younger = begin_age(lambda: clocks.day_s)
+    return Reading(is_code=False, counts={"0xa": 7}, is_younger=is_younger)
 
 
-def reading_of(*, is_fresh: bool = True) -> Reading:
-    return Reading(is_code=False, counts={}, is_fresh=lambda: is_fresh)
+def reading_of(age_s: float = 0.0) -> Reading:
+    return Reading(is_code=False, counts={}, is_younger=lambda limit_s: age_s < limit_s)
 
 
 def test_a_count_counts_for_less_than_a_second(reading, clocks):
@@ -73,12 +75,6 @@ def test_a_reading_is_taken_once():
     assert checks.take("one") is None
 
 
-def test_an_old_reading_is_not_taken():
-    checks = RecentChecks()
-    checks.keep("one", reading_of(is_fresh=False))
-    assert checks.take("one") is None
-
-
 def test_the_newest_reading_of_an_authorization_counts():
     checks, newer = RecentChecks(), reading_of()
     checks.keep("one", reading_of())
@@ -98,5 +94,22 @@ def test_the_oldest_reading_makes_room(monkeypatch):
     ]
 
 
+def test_an_old_reading_is_not_taken():
+    checks = RecentChecks()
+    checks.keep("one", reading_of(age_s=KEPT_S))
+    assert checks.take("one") is None
+
+
+def test_readings_that_no_payment_takes_are_dropped_once_they_are_old(clocks):
+    checks, kept = RecentChecks(), []
+    for number in range(60):
+        reading = Reading(is_code=True, counts={}, is_younger=begin_age(lambda: clocks.day_s))
+        checks.keep(number, reading)
+        kept.append(weakref.ref(reading))
+        del reading
+        clocks.day_s, clocks.steady_s = clocks.day_s + 1.0, clocks.steady_s + 1.0
+    assert sum(one() is not None for one in kept) <= KEPT_S + 1
+
+
 async def test_freshness_begins_now():
-    assert begin_freshness(asyncio.get_running_loop().time)()
+    assert begin_age(asyncio.get_running_loop().time)(FRESH_S)

@@ -96,9 +96,9 @@ async def test_a_call_that_took_long_to_pay_does_not_wait_as_well(
     polls = gateway.services.long_polls = RecordedPolls()
     accept = gateway.services.payments.accept_x402
 
-    async def accept_slowly(*asked):
+    async def accept_slowly(*asked, **more):
         clock.offset_s += 46
-        return await accept(*asked)
+        return await accept(*asked, **more)
 
     first = await modern.call("picture", payer.payload(version=2), prompt="a boat")
     assert (first["structuredContent"]["done"], polls.wanted) == (False, 1)
