@@ -239,6 +239,11 @@ class RpcEndpoints:
 
         return await self._retry(ask_each, await self.connect())
 
+    async def ask_first(self, ask: Callable[[Endpoint], Awaitable[Answer]]) -> Answer:
+        """Ask the first endpoint that is available, once; its `ChainUnavailable` is raised."""
+        await self.connect()
+        return await self._ask_checked(self._in_order()[0], ask)
+
     async def ask_until_found(
         self, ask: Callable[[Endpoint], Awaitable[list[Found]]]
     ) -> list[Found]:

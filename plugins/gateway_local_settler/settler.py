@@ -124,9 +124,16 @@ class LocalSettler:
             return
         is_fresh = begin_freshness(self._context.now)
         counts, is_code = await asyncio.gather(
-            self._keys.read_ahead(KEY_GAS), has_code(authorization, self._context.chain)
+            self._keys.read_ahead(KEY_GAS), self._read_code(authorization)
         )
         self._begun.keep(authorization, Reading(is_code, counts, is_fresh))
+
+    async def _read_code(self, authorization: Authorization) -> bool:
+        """Return whether the account has code, by the check's own `eth_call` if it shows that."""
+        chain = self._context.chain
+        return not await chain.simulate_plain(authorization) and await has_code(
+            authorization, chain
+        )
 
     async def check(self, authorization: Authorization, quote: Quote) -> None:
         """Check that a key can pay for this settlement at the gas price of a block.

@@ -9,7 +9,7 @@ import attrs
 import pluggy
 
 from gateway.contracts import Chain, PluginContext, Quote, SettlementJournal
-from gateway.domain import Block, Endpoint, Log, Receipt
+from gateway.domain import Authorization, Block, Endpoint, Log, Receipt
 from gateway.domain.eip3009 import BASE, TRANSFER_TOPIC, topic, word
 from gateway.errors import ChainUnavailable
 from gateway.plugins import hookspecs
@@ -80,6 +80,10 @@ class FakeChain:
         self._ask_if_accepting()
         self.called.append(data)
         return b""
+
+    async def simulate_plain(self, _: Authorization) -> bool:
+        """Return False: each call is simulated alone, because accounts have code."""
+        return False
 
     async def code(self, _: str, **__: Any) -> bytes:
         """Return code, if calls succeed."""
