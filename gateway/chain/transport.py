@@ -94,7 +94,7 @@ class KeepAliveProvider(AsyncHTTPProvider):
         # web3's encoder checks each value for its own types; our parameters are plain JSON.
         asked = {"jsonrpc": "2.0", "method": method, "params": params, "id": next(self._ids)}
         try:
-            return _decode(await self._post_renewed(json.dumps(asked).encode()))
+            return _decode(await self._post_renewed(msgspec.json.encode(asked)))
         except aiohttp.ClientConnectionError as error:
             raise EndpointRefused(type(error).__name__) from None
 

@@ -26,6 +26,7 @@ from gateway.chain.smart_wallets import (
     KEY_GAS,
     has_code,
     is_signed_by_key,
+    key_call,
     settlement_call,
     unwrap_signature,
 )
@@ -145,10 +146,13 @@ class LocalSettler:
         key, at real fees. Raises `PaymentRequired` if that reverts, and `ExecutionError`.
         """
         reading = self._begun.take(authorization)
-        call, is_code = await asyncio.gather(
-            settlement_call(authorization, quote.network, self._context.chain),
-            self._has_code(authorization, reading),
-        )
+        if reading is not None:
+            call, is_code = key_call(authorization, quote.network), reading.is_code
+        else:
+            chain = self._context.chain
+            call, is_code = await asyncio.gather(
+                settlement_call(authorization, quote.network, chain), has_code(authorization, chain)
+            )
         await self._check_funds(call.gas)
         if not is_code:
             if reading is not None:
@@ -159,11 +163,6 @@ class LocalSettler:
             await self._keys.simulate(call)
         except CallReverted:
             raise PaymentRequired(_REFUSED) from None
-
-    async def _has_code(self, authorization: Authorization, reading: Reading | None) -> bool:
-        if reading is not None:
-            return reading.is_code
-        return await has_code(authorization, self._context.chain)
 
     async def _check_failed_gas(self) -> None:
         """Raise `ExecutionError` if failed settlements of smart accounts burned the hour's gas."""
