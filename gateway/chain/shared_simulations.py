@@ -205,8 +205,11 @@ class SharedSimulations:
             passed = _read_passed(transfers, read_bytes(answer))
         except (CallReverted, ChainUnavailable, TimeoutError, ValueError, AttributeError) as error:
             if not rest.failures:
-                _log.info("rpc.not_shared", endpoint=endpoint.place, error=str(error))
-            rest.begin(now(), least_s=0.0, retry_after_s=0.0)
+                kind = type(error).__name__
+                _log.info("rpc.not_shared", endpoint=endpoint.place, error=kind)
+            # Calls that fail together count once.
+            if rest.until <= now():
+                rest.begin(now(), least_s=0.0, retry_after_s=0.0)
             return frozenset()
         rest.end()
         return passed

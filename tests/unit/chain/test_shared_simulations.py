@@ -208,6 +208,18 @@ async def test_a_refusal_is_logged_once_until_a_call_succeeds(shared, endpoint, 
     assert len(logs) == 2
 
 
+async def test_calls_that_fail_together_count_as_one_failure(shared, endpoint, monkeypatch):
+    monkeypatch.setattr(module, "_WAIT_S", 0.0)
+    endpoint.fault = FAULTS[2]
+    first = await begin(shared, endpoint, SALES[0])
+    second = asyncio.ensure_future(simulate(shared, SALES[1]))
+    while endpoint.asked != [1, 1]:
+        await asyncio.sleep(0.001)
+    endpoint.may_answer.set()
+    await asyncio.gather(first, second)
+    assert shared._rests[endpoint.place].failures == 1
+
+
 def test_an_endpoint_that_always_refuses_is_asked_every_few_minutes():
     assert module._REST.cooldown_s(1) <= 10
     assert 120 < module._REST.cooldown_s(20) <= 300
