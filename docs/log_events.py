@@ -214,6 +214,10 @@ EVENTS: dict[str, str] = {
     "retention.strays_deleted": "Files without a task were deleted.",
     "trial.end_not_noted": "The end of such a generation could not be written.",
     "trial.failed": "A generation from the page of an endpoint ended by a fault.",
+    "rpc.not_shared": (
+        "An RPC endpoint refused a simulation of several sales at once. Each is simulated alone, "
+        "and the next attempt follows within five minutes."
+    ),
     "rpc.failed": "An RPC endpoint failed; `endpoint` is its position in GATEWAY_RPC_URLS.",
     "setting.of_disabled_plugin": "Settings of a disabled plugin are set; they have no effect.",
     "setting.unread": "A value from the page Settings has no effect.",

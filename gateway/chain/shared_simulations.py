@@ -1,8 +1,8 @@
 """Simulates the transfers of several sales in one `eth_call`, and reads whether payers have code.
 
 The call has no recipient, so the node runs its data as the constructor of a contract, and returns
-the constructor's result instead of storing it (a "deployless" call). The data is a program, followed
-by the calldata of each transfer. Not every endpoint accepts such a call.
+the constructor's result instead of storing it (a "deployless" call). The data is a program and the
+calldata of each transfer. Not every endpoint accepts such a call.
 """
 
 import asyncio

@@ -65,9 +65,7 @@ def code_unsimulated() -> Mutant:
 def shared_code_ignored() -> Mutant:
     def read_passed(transfers: Any, flags: bytes) -> frozenset[Any]:
         """Accept every transfer that succeeds, whatever its payer's account is."""
-        return frozenset(
-            one for one, flag in zip(transfers, flags, strict=True) if flag & SUCCEEDS
-        )
+        return frozenset(one for one, flag in zip(transfers, flags, strict=True) if flag & SUCCEEDS)
 
     return Mutant(
         "an account with code passes a shared simulation",
@@ -78,9 +76,7 @@ def shared_code_ignored() -> Mutant:
 def shared_failure_ignored() -> Mutant:
     def read_passed(transfers: Any, flags: bytes) -> frozenset[Any]:
         """Accept every transfer of a plain account, whatever comes of it."""
-        return frozenset(
-            one for one, flag in zip(transfers, flags, strict=True) if flag & IS_PLAIN
-        )
+        return frozenset(one for one, flag in zip(transfers, flags, strict=True) if flag & IS_PLAIN)
 
     return Mutant(
         "a transfer that fails passes a shared simulation",

@@ -23,7 +23,7 @@ from tests.proof.process.gateway_process import Gateway, until
 
 # The selector of `transferWithAuthorization` with v, r and s.
 _SETTLE = "e3ee160e"
-# Its functions keep what they need: after `runpy` its globals are gone.
+# Its functions keep their imports and state: after `runpy` its globals are gone.
 _CLOCKS = """
 def shift(path):
     import mmap, struct, time

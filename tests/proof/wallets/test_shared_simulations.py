@@ -1,4 +1,4 @@
-"""Transfers of several payers in one simulation, which the embedded EVM runs with the real token."""
+"""Transfers of several payers in one simulation, which the embedded EVM runs."""
 
 import asyncio
 import time
@@ -119,9 +119,7 @@ async def test_what_fails_or_has_code_is_asked_alone_wherever_it_is(reader, prox
     assert answers == [*(one not in others for one in mixed), True]
 
 
-async def test_accounts_whose_code_burns_all_gas_leave_it_to_the_others(
-    reader, proxy, chain, sign
-):
+async def test_accounts_whose_code_burns_all_gas_leave_it_to_the_others(reader, proxy, chain, sign):
     burning = [sign(coded(chain, BURNS_ALL)) for _ in range(_MOST - 1)]
     answers = await simulate(reader, proxy, *burning, sign(new_payer(chain)))
     assert answers == [False] * (_MOST - 1) + [True]

@@ -48,14 +48,21 @@ class ScriptedEndpoint:
     asked: list[int] = attrs.field(factory=list)
     gas: list[int] = attrs.field(factory=list)
     may_answer: asyncio.Event = attrs.field(factory=asyncio.Event)
+    was_asked: asyncio.Condition = attrs.field(factory=asyncio.Condition)
+
+    async def wait_asked(self, count: int) -> None:
+        async with self.was_asked:
+            await self.was_asked.wait_for(lambda: len(self.asked) == count)
 
     async def request(self, method, call, where):
         assert (method, set(call), where) == ("eth_call", {"data", "gas"}, "latest")
         data = bytes.fromhex(call["data"][2:])
         size = int.from_bytes(data[1:3])
         calls = [data[at : at + TRANSFER_BYTES] for at in range(size, len(data), TRANSFER_BYTES)]
-        self.asked.append(len(calls))
         self.gas.append(int(call["gas"], 16))
+        async with self.was_asked:
+            self.asked.append(len(calls))
+            self.was_asked.notify_all()
         fault = self.fault
         await self.may_answer.wait()
         if isinstance(fault, Exception):
@@ -130,8 +137,7 @@ async def test_nothing_waits_long_for_a_slow_call(shared, endpoint, monkeypatch)
     monkeypatch.setattr(module, "_WAIT_S", 0.001)
     slow = await begin(shared, endpoint, SALES[0])
     waiting = asyncio.ensure_future(simulate(shared, SALES[1]))
-    while endpoint.asked != [1, 1]:
-        await asyncio.sleep(0.001)
+    await endpoint.wait_asked(2)
     endpoint.may_answer.set()
     assert await slow == await waiting == [True]
 
@@ -149,7 +155,7 @@ async def test_a_full_call_does_not_wait(shared, endpoint):
 
 
 async def test_a_call_in_progress_is_not_joined(shared, endpoint):
-    """What it read may be older than the caller's question."""
+    """Its readings may be older than the caller's question."""
     first = await begin(shared, endpoint, SALES[0])
     second = asyncio.ensure_future(simulate(shared, SALES[0]))
     endpoint.may_answer.set()
@@ -158,9 +164,7 @@ async def test_a_call_in_progress_is_not_joined(shared, endpoint):
 
 
 @pytest.mark.parametrize("order", [1, -1])
-async def test_a_payer_who_gets_money_from_another_sale_is_in_another_call(
-    shared, endpoint, order
-):
+async def test_a_payer_who_gets_money_from_another_sale_is_in_another_call(shared, endpoint, order):
     gift = signed(SECRETS[0], to=SALES[1].sender)
     await simulate(shared, *[gift, SALES[1], SALES[2]][::order])
     assert sorted(endpoint.asked) == [1, 2]
@@ -213,8 +217,7 @@ async def test_calls_that_fail_together_count_as_one_failure(shared, endpoint, m
     endpoint.fault = FAULTS[2]
     first = await begin(shared, endpoint, SALES[0])
     second = asyncio.ensure_future(simulate(shared, SALES[1]))
-    while endpoint.asked != [1, 1]:
-        await asyncio.sleep(0.001)
+    await endpoint.wait_asked(2)
     endpoint.may_answer.set()
     await asyncio.gather(first, second)
     assert shared._rests[endpoint.place].failures == 1
