@@ -114,7 +114,7 @@ SHOWN_BY = {
     "nobody-barred": 9,
     "unlimited-open": 1,
     "paid-unjudged": 71,
-    "batch-unjudged": 339,
+    "batch-unjudged": 178,
     "excess-free": 735,
     "many-nonces": 281,
     "voucher-before-claim": 10,

@@ -16,11 +16,10 @@ from gateway.domain import Authorization
 from gateway.domain.eip3009 import transfer_calldata
 from gateway_demo.chain import FAUCET_KEY, PlayChain
 from tests.conftest import WALLET
-from tests.proof.faults.proxy import FaultProxy
+from tests.proof.faults.proxy import SHARED, FaultProxy
 from tests.proof.wallets.accounts import BURNS_ALL, BURNS_NEARLY_ALL, MAGIC, answering, hostile
 from tests.proof.wallets.test_burning_accounts import NOTHING, delegate
 
-SHARED = "eth_call simulation, checked"
 PRICE = 20_000
 
 
