@@ -19,7 +19,7 @@ from gateway.chain.decode import (
 from gateway.chain.endpoints import Endpoint, RpcEndpoints
 from gateway.chain.log_ranges import LogsTooNarrow
 from gateway.chain.retries import EndpointLags, RetryTiming
-from gateway.chain.shared_simulations import SharedSimulations
+from gateway.chain.shared_simulations import RETRY_S, SharedSimulations
 from gateway.concurrency.shared_answers import SharedAnswer, SharedAnswers
 from gateway.contracts import CallReverted
 from gateway.contracts.chain import Addresses
@@ -62,7 +62,9 @@ class Web3Chain:
             checks=(self._check_chain_id, self._check_token),
             timing=timing or RetryTiming(),
         )
-        self._simulations = SharedSimulations(self._network, self._rpc.ask_first)
+        self._simulations = SharedSimulations(
+            self._network, partial(self._rpc.ask_in_order, within_s=RETRY_S)
+        )
         self._fees: SharedAnswer[tuple[int, int]] = SharedAnswer(time.monotonic, ttl_s=_FEES_TTL_S)
         # By endpoint, number and hash. A block that lacks a receipt is never kept.
         self._blocks: SharedAnswers[Any] = SharedAnswers(
@@ -74,6 +76,7 @@ class Web3Chain:
         await self.head()
 
     async def close(self) -> None:
+        await self._simulations.close()
         await self._rpc.close()
 
     async def renew(self) -> None:

@@ -15,9 +15,9 @@ import structlog
 
 from gateway.chain.decode import read_bytes
 from gateway.chain.endpoints import Endpoint
-from gateway.chain.retries import Cooldown, RetryTiming
+from gateway.chain.retries import Cooldown, EndpointRefused, RetryTiming
 from gateway.chain.smart_wallets import KEY_GAS, is_signed_by_key, key_call
-from gateway.concurrency.awaiting import outlive
+from gateway.concurrency.awaiting import answer_caller, outlive
 from gateway.contracts import CallReverted
 from gateway.domain import Authorization
 from gateway.domain.eip3009 import Network
@@ -28,8 +28,14 @@ _MOST = 16
 _WAIT_S = 0.02
 # A slower call is given up, and each of its transfers is simulated alone.
 _PATIENCE_S = 1.0
-# After a failed call an endpoint gets no shared calls for this long, longer after each failure.
+# A call that is refused for load is retried for this long.
+RETRY_S = 0.5
+# An endpoint that does not take shared calls gets none for this long, longer after each attempt.
 _REST = RetryTiming(first_cooldown_s=10.0, longest_cooldown_s=300.0)
+# It gets none for this long after a call without an answer, or one that broke the endpoint.
+_PAUSE_S = 5.0
+# What `decode` and a wrong count of flags raise.
+_MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError)
 # Of a transfer by a plain key: a selector and nine words.
 TRANSFER_BYTES = 4 + 9 * 32
 # What a transaction of its own leaves for the token's call, at least. So nothing succeeds here that
@@ -87,10 +93,9 @@ f1            CALL             1 if the transfer succeeds
 """
 _log = structlog.get_logger()
 
-AskFirst = Callable[
-    [Callable[[Endpoint], Awaitable[frozenset[Authorization]]]], Awaitable[frozenset[Authorization]]
-]
-"""Asks the first endpoint that is available, once."""
+Passed = frozenset[Authorization]
+AskInOrder = Callable[[Callable[[Endpoint], Awaitable[Passed]]], Awaitable[Passed]]
+"""Asks the endpoints in order, and retries while they refuse."""
 
 
 def _assemble(token: str) -> bytes:
@@ -101,12 +106,45 @@ def _assemble(token: str) -> bytes:
     return bytes.fromhex("".join(codes).format(size=size, **fields))
 
 
-def _read_passed(transfers: Sequence[Authorization], flags: bytes) -> frozenset[Authorization]:
+def _read_passed(transfers: Sequence[Authorization], flags: bytes) -> Passed:
     """Return the transfers that succeed, of plain accounts. `ValueError` for other flags."""
     both = SUCCEEDS | IS_PLAIN
     return frozenset(
         transfer for transfer, flag in zip(transfers, flags, strict=True) if flag == both
     )
+
+
+@attrs.define
+class _Rest:
+    """How long an endpoint gets no shared calls."""
+
+    _place: int
+    _cooldown: Cooldown = attrs.field(factory=lambda: Cooldown(_REST))
+
+    def is_on(self) -> bool:
+        return self._cooldown.until > asyncio.get_running_loop().time()
+
+    def begin(self, why: Exception) -> None:
+        """Rest, longer after each failure: the endpoint does not take such calls."""
+        self._log(why)
+        # Calls that fail together count once.
+        if not self.is_on():
+            now = asyncio.get_running_loop().time()
+            self._cooldown.begin(now, least_s=0.0, retry_after_s=0.0)
+
+    def pause(self, why: Exception) -> None:
+        """Rest briefly: the endpoint may take such calls, or may not."""
+        self._log(why)
+        now = asyncio.get_running_loop().time()
+        self._cooldown.until = max(self._cooldown.until, now + _PAUSE_S)
+
+    def end(self) -> None:
+        self._cooldown.end()
+
+    def _log(self, why: Exception) -> None:
+        """Log a failure, once until a call succeeds."""
+        if not self._cooldown.until:
+            _log.info("rpc.not_shared", endpoint=self._place, error=type(why).__name__)
 
 
 @attrs.define(eq=False)
@@ -115,12 +153,15 @@ class _Group:
 
     transfers: dict[Authorization, None] = attrs.field(factory=dict)
     is_closed: asyncio.Event = attrs.field(factory=asyncio.Event)
-    passed: "asyncio.Task[frozenset[Authorization]]" = attrs.field(init=False)
+    passed: "asyncio.Future[Passed]" = attrs.field(init=False)
+    # The rest of an endpoint that has not answered yet.
+    silent: "_Rest | None" = None
+
+    def __attrs_post_init__(self) -> None:
+        self.passed = asyncio.get_running_loop().create_future()
 
     def takes(self, transfer: Authorization) -> bool:
         """Whether there is room, and no payer gets money from another transfer of this call."""
-        if transfer in self.transfers:
-            return True
         return len(self.transfers) < _MOST and not any(
             transfer.sender == other.recipient or transfer.recipient == other.sender
             for other in self.transfers
@@ -140,15 +181,18 @@ class SharedSimulations:
     and a payer's code runs in static calls, with a gas limit.
     """
 
-    def __init__(self, network: Network, ask_first: AskFirst) -> None:
+    def __init__(self, network: Network, ask_in_order: AskInOrder) -> None:
         self._network = network
-        self._ask_first = ask_first
+        self._ask_in_order = ask_in_order
         self._program = _assemble(network.token)
-        # The group that others may still join.
+        # The group that other transfers may still join.
         self._open: _Group | None = None
+        # The groups of the transfers that are not sent yet.
+        self._unsent: dict[Authorization, _Group] = {}
+        self._tasks: set[asyncio.Task[Passed]] = set()
         self._in_progress = 0
         # By endpoint.
-        self._rests: dict[int, Cooldown] = {}
+        self._rests: dict[int, _Rest] = {}
 
     async def simulate(self, transfer: Authorization) -> bool:
         """Return whether it succeeds and its payer's account is plain; False if that is unknown.
@@ -157,59 +201,95 @@ class SharedSimulations:
         """
         if not is_signed_by_key(transfer, self._network):
             return False
+        group = self._unsent.get(transfer) or self._join(transfer)
+        return transfer in await outlive(group.passed)
+
+    async def close(self) -> None:
+        """End the calls; their transfers did not pass."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _join(self, transfer: Authorization) -> _Group:
         group = self._open
         if group is None or not group.takes(transfer):
             if group is not None:
                 group.is_closed.set()
             group = self._open = _Group()
-            group.passed = asyncio.create_task(self._run(group), name="shared-simulation")
+            task = asyncio.create_task(self._run(group), name="shared-simulation")
+            self._tasks.add(task)
+            task.add_done_callback(partial(self._end, group))
         group.add(transfer)
-        return transfer in await outlive(group.passed)
+        self._unsent[transfer] = group
+        return group
 
-    async def _run(self, group: _Group) -> frozenset[Authorization]:
+    def _end(self, group: _Group, task: "asyncio.Task[Passed]") -> None:
+        """Give the callers their answers; none passed if the task was cancelled."""
+        self._tasks.discard(task)
+        self._shut(group)
+        cancelled = frozenset[Authorization]()
+        answer_caller(
+            group.passed, cancelled if task.cancelled() else task.exception() or task.result()
+        )
+
+    def _shut(self, group: _Group) -> None:
+        """Let nothing join the group any more."""
+        if self._open is group:
+            self._open = None
+        for transfer in group.transfers:
+            if self._unsent.get(transfer) is group:
+                del self._unsent[transfer]
+
+    async def _run(self, group: _Group) -> Passed:
         """Wait until the group is closed, then ask."""
-        # A sale asks twice, and the second time one turn of the loop later.
-        await asyncio.sleep(0)
         if self._in_progress:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_WAIT_S):
                     await group.is_closed.wait()
-        if self._open is group:
-            self._open = None
+        # A sale asks twice, and the second time one turn of the loop later.
+        await asyncio.sleep(0)
+        self._shut(group)
         self._in_progress += 1
         try:
-            return await self._ask_first(partial(self._ask, transfers=tuple(group.transfers)))
+            async with asyncio.timeout(_PATIENCE_S):
+                return await self._ask_in_order(partial(self._ask, group=group))
         except ChainUnavailable:
+            return frozenset()
+        except TimeoutError as silence:
+            if group.silent is not None:
+                group.silent.pause(silence)
             return frozenset()
         finally:
             self._in_progress -= 1
             if self._open is not None:
                 self._open.is_closed.set()
 
-    async def _ask(
-        self, endpoint: Endpoint, transfers: Sequence[Authorization]
-    ) -> frozenset[Authorization]:
-        """Return the transfers that passed; none if the endpoint does not take such calls now."""
-        now = asyncio.get_running_loop().time
-        rest = self._rests.setdefault(endpoint.place, Cooldown(_REST))
-        if max(rest.until, endpoint.cooldown.until, endpoint.cooldown.retry_after) > now():
+    async def _ask(self, endpoint: Endpoint, group: _Group) -> Passed:
+        """Return the transfers that passed; none if the endpoint does not take such calls now.
+
+        Raises `EndpointRefused` if the endpoint is busy, which says nothing about such calls.
+        """
+        rest = self._rests.setdefault(endpoint.place, _Rest(endpoint.place))
+        if rest.is_on():
             return frozenset()
+        transfers = tuple(group.transfers)
         calls = b"".join(key_call(one, self._network).data for one in transfers)
         call = {
             "data": "0x" + (self._program + calls).hex(),
             "gas": hex(_PROGRAM_GAS + len(transfers) * KEY_GAS),
         }
+        group.silent = rest
         try:
-            async with asyncio.timeout(_PATIENCE_S):
-                answer = await endpoint.request("eth_call", call, "latest")
+            answer = await endpoint.request("eth_call", call, "latest", is_optional=True)
             passed = _read_passed(transfers, read_bytes(answer))
-        except (CallReverted, ChainUnavailable, TimeoutError, ValueError, AttributeError) as error:
-            if not rest.failures:
-                kind = type(error).__name__
-                _log.info("rpc.not_shared", endpoint=endpoint.place, error=kind)
-            # Calls that fail together count once.
-            if rest.until <= now():
-                rest.begin(now(), least_s=0.0, retry_after_s=0.0)
+        except (CallReverted, ChainUnavailable, *_MALFORMED) as error:
+            group.silent = None
+            if not isinstance(error, EndpointRefused):
+                rest.begin(error)
+            elif error.is_general:
+                raise
+            else:
+                rest.pause(error)
             return frozenset()
         rest.end()
         return passed

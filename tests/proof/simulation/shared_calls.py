@@ -21,7 +21,9 @@ class _Endpoint:
     place: int = 1
     cooldown: Cooldown = attrs.field(factory=Cooldown)
 
-    async def request(self, method: str, call: dict[str, str], where: str) -> str:
+    async def request(
+        self, method: str, call: dict[str, str], where: str, *, is_optional: bool
+    ) -> str:
         data = bytes.fromhex(call["data"][2:])
         calls = data[data.index(TRANSFER_VRS) :]
         starts = range(0, len(calls), TRANSFER_BYTES)
@@ -33,7 +35,7 @@ def share_simulations(run: RunShared) -> SharedSimulations:
     """Return production's shared simulations, over this endpoint."""
     endpoint: Any = _Endpoint(run)
 
-    async def ask_first(ask: Callable[[Any], Awaitable[Any]]) -> Any:
+    async def ask_in_order(ask: Callable[[Any], Awaitable[Any]]) -> Any:
         return await ask(endpoint)
 
-    return SharedSimulations(BASE, ask_first)
+    return SharedSimulations(BASE, ask_in_order)

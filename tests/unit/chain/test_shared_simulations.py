@@ -8,7 +8,7 @@ import structlog
 
 from gateway.chain import shared_simulations as module
 from gateway.chain.keys import address_of
-from gateway.chain.retries import Cooldown, EndpointRefused, RetryTiming
+from gateway.chain.retries import Cooldown, EndpointLags, EndpointRefused, RetryTiming
 from gateway.chain.shared_simulations import TRANSFER_BYTES, SharedSimulations
 from gateway.chain.smart_wallets import key_call, sign_authorization
 from gateway.contracts import CallReverted
@@ -54,7 +54,8 @@ class ScriptedEndpoint:
         async with self.was_asked:
             await self.was_asked.wait_for(lambda: len(self.asked) == count)
 
-    async def request(self, method, call, where):
+    async def request(self, method, call, where, *, is_optional):
+        assert is_optional
         assert (method, set(call), where) == ("eth_call", {"data", "gas"}, "latest")
         data = bytes.fromhex(call["data"][2:])
         size = int.from_bytes(data[1:3])
@@ -180,12 +181,14 @@ async def test_a_signature_by_another_key_is_not_asked_for(shared, endpoint):
 FAULTS = [
     CallReverted("execution reverted"),
     ChainUnavailable("missing field `to`"),
-    EndpointRefused("status 429"),
+    EndpointRefused("status 500", is_general=False),
     "0x",
     "0x0303",
     "0x" + "00" * 32,
     "nonsense",
     {"result": "0x03"},
+    KeyError("result"),
+    TypeError("no answer"),
 ]
 
 
@@ -214,13 +217,13 @@ async def test_a_refusal_is_logged_once_until_a_call_succeeds(shared, endpoint, 
 
 async def test_calls_that_fail_together_count_as_one_failure(shared, endpoint, monkeypatch):
     monkeypatch.setattr(module, "_WAIT_S", 0.0)
-    endpoint.fault = FAULTS[2]
+    endpoint.fault = FAULTS[1]
     first = await begin(shared, endpoint, SALES[0])
     second = asyncio.ensure_future(simulate(shared, SALES[1]))
     await endpoint.wait_asked(2)
     endpoint.may_answer.set()
     await asyncio.gather(first, second)
-    assert shared._rests[endpoint.place].failures == 1
+    assert shared._rests[endpoint.place]._cooldown.failures == 1
 
 
 def test_an_endpoint_that_always_refuses_is_asked_every_few_minutes():
@@ -228,23 +231,89 @@ def test_an_endpoint_that_always_refuses_is_asked_every_few_minutes():
     assert 120 < module._REST.cooldown_s(20) <= 300
 
 
-async def test_a_call_without_an_answer_is_given_up(shared, endpoint, monkeypatch):
+BUSY = [EndpointRefused("status 429"), EndpointLags("lacks a block")]
+
+
+@pytest.mark.parametrize("fault", BUSY, ids=str)
+async def test_a_busy_endpoint_is_asked_again_at_the_next_sale(shared, endpoint, fault):
+    endpoint.fault = fault
+    with structlog.testing.capture_logs() as logs:
+        assert await simulate(shared, SALES[0]) == [False]
+        endpoint.fault = None
+        assert await simulate(shared, SALES[1]) == [True]
+    assert logs == []
+
+
+@pytest.mark.parametrize("fault", [FAULTS[2], "silence"], ids=str)
+async def test_a_call_without_an_answer_begins_the_same_pause_each_time(
+    shared, endpoint, monkeypatch, fault
+):
+    monkeypatch.setattr(module, "_PATIENCE_S", 0.01 if fault == "silence" else 3600.0)
+    endpoint.fault = fault
+    if fault == "silence":
+        endpoint.may_answer.clear()
+    with structlog.testing.capture_logs() as logs:
+        for asked in range(1, 6):
+            assert await simulate(shared, SALES[0], SALES[1]) == [False, False]
+            assert await simulate(shared, SALES[2]) == [False]
+            assert endpoint.asked == [2] * asked
+            rest = shared._rests[endpoint.place]._cooldown
+            assert rest.until <= asyncio.get_running_loop().time() + module._PAUSE_S
+            # It is over.
+            rest.until = 0.001
+    assert len(logs) == 1
+
+
+async def test_all_of_an_attempt_is_limited_such_as_connecting(shared, monkeypatch):
+    async def hang(ask):
+        await asyncio.Event().wait()
+
     monkeypatch.setattr(module, "_PATIENCE_S", 0.01)
-    endpoint.may_answer.clear()
-    assert await simulate(shared, SALES[0], SALES[1]) == [False, False]
-
-
-async def test_an_endpoint_that_rests_is_not_asked(shared, endpoint):
-    endpoint.cooldown.begin(asyncio.get_running_loop().time(), least_s=60.0, retry_after_s=0.0)
+    shared._ask_in_order = hang
     assert await simulate(shared, SALES[0]) == [False]
-    assert endpoint.asked == []
+
+
+@pytest.mark.parametrize("turn", range(4))
+async def test_a_cancelled_call_leaves_its_sales_and_later_ones_to_others(shared, endpoint, turn):
+    busy = await begin(shared, endpoint, SALES[0])
+    waiting = asyncio.ensure_future(shared.simulate(SALES[1]))
+    await turns(turn + 1)
+    for task in list(shared._tasks):
+        task.cancel()
+    late = asyncio.ensure_future(simulate(shared, *SALES[1:3]))
+    assert await waiting is False
+    assert await busy == [False]
+    endpoint.may_answer.set()
+    assert set(await late) <= {True, False}
+    assert await simulate(shared, *SALES[1:3]) == [True, True]
+
+
+async def test_closing_ends_the_calls(shared, endpoint):
+    busy = await begin(shared, endpoint, SALES[0])
+    waiting = asyncio.ensure_future(shared.simulate(SALES[1]))
+    await turns()
+    await shared.close()
+    assert await busy == [False]
+    assert await waiting is False
+    assert not [one for one in asyncio.all_tasks() if one.get_name() == "shared-simulation"]
+
+
+@pytest.mark.parametrize("count", [16, 17, 32, 39])
+async def test_many_sales_at_once_ask_for_each_transfer_once(shared, endpoint, count):
+    async def prepare(transfer):
+        # One turn of the loop later, as in a sale.
+        return (await asyncio.gather(shared.simulate(transfer)))[0]
+
+    sales = [asyncio.gather(shared.simulate(one), prepare(one)) for one in SALES[:count]]
+    assert await asyncio.gather(*sales) == [[True, True]] * count
+    assert sum(endpoint.asked) == count
 
 
 async def test_without_an_endpoint_all_are_simulated_alone(shared):
     async def fail(ask):
         raise ChainUnavailable("The gateway is stopping.")
 
-    shared._ask_first = fail
+    shared._ask_in_order = fail
     assert await simulate(shared, SALES[0], SALES[1]) == [False, False]
 
 
