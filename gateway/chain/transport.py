@@ -89,10 +89,10 @@ class KeepAliveProvider(AsyncHTTPProvider):
     async def make_request(self, method: Any, params: Any) -> Any:
         """Send a JSON-RPC request, as web3 does but without its cache.
 
-        Raises `EndpointRefused` if the endpoint is busy, broken or unreachable, `TypeError` for
-        parameters that are not JSON, and `ValueError` for a response that is not.
+        Raises `EndpointRefused` if the endpoint is busy, broken or unreachable, and `ValueError`
+        for a response that is not JSON. The parameters must be.
         """
-        # web3's encoder checks each value for its own types; our parameters are plain JSON.
+        # web3's encoder checks each value for its own types; msgspec would make Base64 of bytes.
         asked = {"jsonrpc": "2.0", "method": method, "params": params, "id": next(self._ids)}
         try:
             return _decode(await self._post_renewed(msgspec.json.encode(asked)))

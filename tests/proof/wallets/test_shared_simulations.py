@@ -11,7 +11,7 @@ from eth_account import Account
 
 from gateway.chain.client import Web3Chain
 from gateway.chain.shared_simulations import _MOST
-from gateway.chain.smart_wallets import sign_authorization
+from gateway.chain.smart_wallets import KEY_GAS, sign_authorization
 from gateway.domain import Authorization
 from gateway.domain.eip3009 import transfer_calldata
 from gateway_demo.chain import FAUCET_KEY, PlayChain
@@ -148,17 +148,45 @@ async def test_money_from_another_sale_of_the_call_does_not_count(reader, proxy,
         assert proxy.seen == [SHARED, SHARED]
 
 
+def _gas_at(program: bytes) -> int:
+    """Return the position of a transfer's gas: of PUSH3 before CALL."""
+    (at,) = [at for at in range(len(program)) if program[at] == 0x62 and program[at + 4] == 0xF1]
+    return at + 1
+
+
 async def test_a_transfer_that_needs_more_gas_than_its_transaction_has_fails(
     reader, proxy, chain, sign
 ):
     """The program gives a transfer no more gas than it has alone."""
     plain = sign(new_payer(chain))
     program = reader._simulations._program
-    # PUSH3 before CALL.
-    (at,) = [at for at in range(len(program)) if program[at] == 0x62 and program[at + 4] == 0xF1]
+    at = _gas_at(program)
     for gas, passes in ((20_000, False), (100_000, True)):
-        reader._simulations._program = program[: at + 1] + gas.to_bytes(3) + program[at + 4 :]
+        reader._simulations._program = program[:at] + gas.to_bytes(3) + program[at + 3 :]
         assert await simulate(reader, proxy, plain) == [passes]
+
+
+async def test_a_transfer_has_the_gas_that_its_transaction_leaves_at_least(chain, reader, sign):
+    transfer = transfer_calldata(sign(new_payer(chain)))
+
+    def left_by(data: bytes) -> int:
+        unsigned = PragueTransactionBuilder.new_unsigned_dynamic_fee_transaction(
+            chain_id=chain.chain_id,
+            nonce=0,
+            max_priority_fee_per_gas=1,
+            max_fee_per_gas=1,
+            gas=KEY_GAS,
+            to=bytes.fromhex(chain.usdc[2:]),
+            value=0,
+            data=data,
+            access_list=(),
+        )
+        return KEY_GAS - unsigned.intrinsic_gas
+
+    program = reader._simulations._program
+    given = int.from_bytes(program[_gas_at(program) :][:3])
+    # Zero bytes are cheaper; calldata without them costs the most.
+    assert given == left_by(b"\xff" * len(transfer)) < left_by(transfer)
 
 
 async def test_a_delegation_that_ended_makes_an_account_plain_again(reader, proxy, chain, sign):
