@@ -198,12 +198,9 @@ class PaymentVerifierContract:
             pytest.fail("`check_chain` accepted a payment that no chain has confirmed.")
 
     @pytest.mark.asyncio
-    @pytest.mark.parametrize("are_plain", [False, True])
-    async def test_the_transfer_is_simulated(
-        self, proof: Proof, tmp_path: Path, *, are_plain: bool
-    ) -> None:
+    async def test_the_transfer_is_simulated(self, proof: Proof, tmp_path: Path) -> None:
         """A settler may send it without another simulation."""
-        chain = FakeChain(accepts_calls=True, are_plain=are_plain)
+        chain = FakeChain(accepts_calls=True)
         verifier = registered(self.plugin, _HOOK, context_of(chain, tmp_path, self.values))
         with contextlib.suppress(PaymentRequired, ChainUnavailable):
             await verifier.check_chain(proof.authorization)

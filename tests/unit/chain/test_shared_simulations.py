@@ -7,6 +7,7 @@ import pytest
 import structlog
 
 from gateway.chain import shared_simulations as module
+from gateway.chain.authorization_checks import AuthorizationChecks
 from gateway.chain.keys import address_of
 from gateway.chain.retries import Cooldown, EndpointLags, EndpointRefused, RetryTiming
 from gateway.chain.shared_simulations import TRANSFER_BYTES, SharedSimulations
@@ -15,6 +16,7 @@ from gateway.contracts import CallReverted
 from gateway.domain import Authorization
 from gateway.domain.eip3009 import BASE
 from gateway.errors import ChainUnavailable
+from gateway_testing.fakes.chain import FakeChain
 
 WALLET = "0x" + "22" * 20
 FAILS, CODE, PASSES = b"\2", b"\1", b"\3"
@@ -326,3 +328,11 @@ async def test_a_caller_that_goes_takes_no_answer_away(shared, endpoint):
     assert await stays is True
     with pytest.raises(asyncio.CancelledError):
         await gone
+
+
+@pytest.mark.parametrize(("are_plain", "asked"), [(True, 1), (False, 2)])
+async def test_the_fake_chain_of_plugins_shares_simulations_of_plain_accounts(are_plain, asked):
+    chain = FakeChain(accepts_calls=True, are_plain=are_plain)
+    assert await AuthorizationChecks(BASE, chain).check(SALES[0])
+    assert chain.called == [key_call(SALES[0], BASE).data]
+    assert chain.asked == asked
