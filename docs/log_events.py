@@ -214,6 +214,11 @@ EVENTS: dict[str, str] = {
     "retention.strays_deleted": "Files without a task were deleted.",
     "trial.end_not_noted": "The end of such a generation could not be written.",
     "trial.failed": "A generation from the page of an endpoint ended by a fault.",
+    "rpc.not_shared": (
+        "An RPC endpoint did not take a simulation that sales share, or did not answer it in time. "
+        "Each is simulated alone. The next attempt follows within five minutes, and no line until "
+        "one succeeds."
+    ),
     "rpc.failed": "An RPC endpoint failed; `endpoint` is its position in GATEWAY_RPC_URLS.",
     "setting.of_disabled_plugin": "Settings of a disabled plugin are set; they have no effect.",
     "setting.unread": "A value from the page Settings has no effect.",

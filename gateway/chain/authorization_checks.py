@@ -92,6 +92,8 @@ class AuthorizationChecks:
         """
         is_by_key = is_signed_by_key(authorization, self._network)
         if is_by_key:
+            if await self._chain.simulate_plain(authorization):
+                return True
             call = key_call(authorization, self._network)
         else:
             call = await self._build_wallet_call(authorization)

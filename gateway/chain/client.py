@@ -19,10 +19,11 @@ from gateway.chain.decode import (
 from gateway.chain.endpoints import Endpoint, RpcEndpoints
 from gateway.chain.log_ranges import LogsTooNarrow
 from gateway.chain.retries import EndpointLags, RetryTiming
+from gateway.chain.shared_simulations import RETRY_S, SharedSimulations
 from gateway.concurrency.shared_answers import SharedAnswer, SharedAnswers
 from gateway.contracts import CallReverted
 from gateway.contracts.chain import Addresses
-from gateway.domain import Block, MinedTransfer, Receipt
+from gateway.domain import Authorization, Block, MinedTransfer, Receipt
 from gateway.domain.eip3009 import (
     AUTHORIZATION_CANCELED_TOPIC,
     AUTHORIZATION_USED_TOPIC,
@@ -61,6 +62,9 @@ class Web3Chain:
             checks=(self._check_chain_id, self._check_token),
             timing=timing or RetryTiming(),
         )
+        self._simulations = SharedSimulations(
+            self._network, partial(self._rpc.ask_in_order, within_s=RETRY_S)
+        )
         self._fees: SharedAnswer[tuple[int, int]] = SharedAnswer(time.monotonic, ttl_s=_FEES_TTL_S)
         # By endpoint, number and hash. A block that lacks a receipt is never kept.
         self._blocks: SharedAnswers[Any] = SharedAnswers(
@@ -72,6 +76,7 @@ class Web3Chain:
         await self.head()
 
     async def close(self) -> None:
+        await self._simulations.close()
         await self._rpc.close()
 
     async def renew(self) -> None:
@@ -164,6 +169,9 @@ class Web3Chain:
         if fees is not None:
             call |= {"maxFeePerGas": hex(fees[0]), "maxPriorityFeePerGas": hex(fees[1])}
         return await self._ask(read_bytes, "eth_call", call, "latest")
+
+    async def simulate_plain(self, authorization: Authorization) -> bool:
+        return await self._simulations.simulate(authorization)
 
     async def call_uint(self, data: bytes, *, at: Block | int | None = None) -> int:
         call = self._call_object(data)

@@ -56,28 +56,31 @@ class Endpoint:
     def _make_logs(self) -> LogRange:
         return LogRange(self.place)
 
-    async def request(self, method: str, *params: Any) -> Any:
+    async def request(self, method: str, *params: Any, is_optional: bool = False) -> Any:
         """Return a call's result.
 
+        `is_optional`: the endpoint may fail at such calls and serve all others, so it is judged by
+        their results and general refusals only.
         Raises `CallReverted` if the contract reverted, `EndpointRefused` if the endpoint refused,
         and `ChainUnavailable` for any other failure.
         """
-        result, began_s = "silent", time.perf_counter()
+        result, began_s, is_judged = "silent", time.perf_counter(), not is_optional
         try:
-            answer = await self._request(method, params)
-            result = "ok"
+            answer = await self._request(method, params, is_optional=is_optional)
+            result, is_judged = "ok", True
         except CallReverted:
             result = "reverted"
             raise
-        except EndpointRefused:
-            result = "refused"
+        except EndpointRefused as refusal:
+            result, is_judged = "refused", is_judged or refusal.is_general
             raise
         finally:
             seconds = time.perf_counter() - began_s
             signals.rpc_answered.send(
                 endpoint=self.place, method=method, result=result, seconds=seconds
             )
-            self._note_health(is_failing=result in ("silent", "refused"))
+            if is_judged:
+                self._note_health(is_failing=result in ("silent", "refused"))
         return answer
 
     def _note_health(self, *, is_failing: bool) -> None:
@@ -85,15 +88,17 @@ class Endpoint:
             self._is_failing = is_failing
             signals.rpc_failing.send(endpoint=self.place, is_failing=is_failing)
 
-    async def _request(self, method: str, params: Sequence[Any]) -> Any:
-        """Return a call's result; the endpoint rests after a failure."""
+    async def _request(self, method: str, params: Sequence[Any], *, is_optional: bool) -> Any:
+        """Return a call's result; the endpoint rests after a failure by which it is judged."""
         try:
             answer = await self._make_request(method, params)
         except EndpointRefused as refusal:
-            self._begin_cooldown(refusal, retry_after_s=refusal.retry_after_s)
+            if refusal.is_general or not is_optional:
+                self._begin_cooldown(refusal, retry_after_s=refusal.retry_after_s)
             raise
         except ChainUnavailable as silence:
-            self._begin_cooldown(silence, least_s=self.timeout_s)
+            if not is_optional:
+                self._begin_cooldown(silence, least_s=self.timeout_s)
             raise
         if answer.get("error") is not None:
             failure = read_failure(self.place, method, answer["error"])
@@ -133,6 +138,7 @@ class Endpoint:
             f"RPC endpoint {self.place}: {refusal.message} at {method}",
             details=failure.details if isinstance(failure, ChainUnavailable) else None,
             retry_after_s=refusal.retry_after_s,
+            is_general=refusal.is_general or isinstance(failure, EndpointRefused),
         ) from None
 
     def _begin_cooldown(
@@ -215,9 +221,11 @@ class RpcEndpoints:
         ask: Callable[[Endpoint], Awaitable[Answer]],
         *,
         is_final: Callable[[Answer], bool] = lambda _: True,
+        within_s: float | None = None,
     ) -> Answer:
         """Try the endpoints in order and return the first final answer, else the last one.
 
+        Refused calls are retried for `within_s`, by default the timeout of one call.
         Raises `ChainUnavailable` if none answers: a timeout is not "not found". A `CallReverted` is
         an answer.
         """
@@ -237,7 +245,7 @@ class RpcEndpoints:
                 raise _unavailable(failures)
             return answers[-1]
 
-        return await self._retry(ask_each, await self.connect())
+        return await self._retry(ask_each, await self.connect(), within_s=within_s)
 
     async def ask_until_found(
         self, ask: Callable[[Endpoint], Awaitable[list[Found]]]

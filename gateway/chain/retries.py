@@ -63,9 +63,12 @@ class EndpointRefused(ChainUnavailable):
         details: str | None = None,
         retry_after_s: float = 0.0,
         answer: Any = None,
+        is_general: bool = True,
     ) -> None:
         super().__init__(message, details=details)
         self.retry_after_s = retry_after_s
+        # False if the endpoint might serve any other call, such as after a status 500.
+        self.is_general = is_general
         # The JSON-RPC error in the body of an HTTP error response, if any.
         self.answer = answer
 
@@ -177,6 +180,8 @@ _BUSY = re.compile(
     r"|requests?\b.{0,20}(count|limit|exceed)",
     re.IGNORECASE,
 )
+# Such an error is about the call: "gas limit exceeds request limit".
+_GAS = re.compile(r"\bgas\b", re.IGNORECASE)
 # Messages of a node that lacks a block: several nodes may serve one URL.
 _LAGS = re.compile(
     r"\b(header|blocks?|hash)\b.{0,90}\b(not|cannot be|could not be) (found|available)"
@@ -227,7 +232,9 @@ def read_failure(place: int, method: str, error: Any) -> Exception:
     if (is_reverted and method in _MAY_REVERT) or is_failed_call:
         return CallReverted(message)
     failed, details = f"RPC endpoint {place}: {method} failed", message[:200]
-    is_busy = code in _BUSY_CODES or _BUSY.search(message) is not None
+    is_busy = code in _BUSY_CODES or (
+        _BUSY.search(message) is not None and not _GAS.search(message)
+    )
     if method != LOGS and not is_busy and _PRUNED.search(message):
         return StatePruned(f"RPC endpoint {place} has no old state at {method}", details=details)
     if code != _NO_METHOD and _LAGS.search(message):

@@ -171,8 +171,9 @@ async def has_code(authorization: Authorization, chain: Chain, *, at: Block | No
     return bool(await chain.code(authorization.sender, at=at))
 
 
+@functools.lru_cache(maxsize=128)
 def key_call(authorization: Authorization, network: Network) -> Call:
-    """Return the call for a signature by the sender's own key."""
+    """Return the call for a signature by the sender's own key. A sale asks four times."""
     return Call(to=network.token, data=transfer_calldata(authorization), gas=KEY_GAS)
 
 

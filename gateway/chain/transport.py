@@ -24,6 +24,7 @@ _BUSY = (408, 425, 429)
 _CLIENT_ERROR = 400
 _ABOUT_THE_CALL = (400, 413, 422)
 _SERVER_ERROR = 500
+_UNAVAILABLE = 503
 _CONNECTIONS = 100
 _CONNECT_S = 30.0
 # Servers on Node close an idle connection after 5 seconds.
@@ -88,15 +89,16 @@ class KeepAliveProvider(AsyncHTTPProvider):
     async def make_request(self, method: Any, params: Any) -> Any:
         """Send a JSON-RPC request, as web3 does but without its cache.
 
-        Raises `EndpointRefused` if the endpoint is busy, broken or unreachable, `TypeError` for
-        parameters that are not JSON, and `ValueError` for a response that is not.
+        Raises `EndpointRefused` if the endpoint is busy, broken or unreachable, and `ValueError`
+        for a response that is not JSON. The parameters must be.
         """
-        # web3's encoder checks each value for its own types; our parameters are plain JSON.
+        # web3's encoder checks each value for its own types; msgspec would make Base64 of bytes.
         asked = {"jsonrpc": "2.0", "method": method, "params": params, "id": next(self._ids)}
         try:
-            return _decode(await self._post_renewed(json.dumps(asked).encode()))
+            return _decode(await self._post_renewed(msgspec.json.encode(asked)))
         except aiohttp.ClientConnectionError as error:
-            raise EndpointRefused(type(error).__name__) from None
+            is_unreachable = isinstance(error, aiohttp.ClientConnectorError)
+            raise EndpointRefused(type(error).__name__, is_general=is_unreachable) from None
 
     async def _post_renewed(self, data: bytes) -> bytes:
         """Send a call again that `renew` has ended: all our calls are idempotent."""
@@ -163,8 +165,12 @@ def _read_failed(status: int, headers: Mapping[str, str], body: bytes) -> Any:
     """
     answer = _read_error(body)
     if status in _BUSY or status >= _SERVER_ERROR:
-        retry_after_s = _retry_after_s(headers)
-        raise EndpointRefused(f"status {status}", retry_after_s=retry_after_s, answer=answer)
+        raise EndpointRefused(
+            f"status {status}",
+            retry_after_s=_retry_after_s(headers),
+            answer=answer,
+            is_general=status in (*_BUSY, _UNAVAILABLE),
+        )
     if answer is None and status in _ABOUT_THE_CALL:
         words = body[:200].decode("utf-8", "replace") or "The answer would be too large."
         answer = {"error": {"message": words}}

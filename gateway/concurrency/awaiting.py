@@ -51,14 +51,25 @@ async def outlive(work: "asyncio.Future[_Value]") -> _Value:
     """Return the result of a task that a cancelled caller leaves running.
 
     From Python 3.14 on, `asyncio.shield` reports an error of the abandoned task to the event loop.
-    Here other waiters or the done callbacks of the task handle it.
+    Here other waiters or the done callbacks of the task handle it. `asyncio.wait` would do, but a
+    sale waits so over ten times, and its bookkeeping for many tasks takes most of the time.
     """
-    try:
-        await asyncio.wait((work,))
-    except asyncio.CancelledError:
-        work.add_done_callback(mark_read)
-        raise
+    if not work.done():
+        has_ended = asyncio.get_running_loop().create_future()
+        wake = functools.partial(_wake, has_ended)
+        work.add_done_callback(wake)
+        try:
+            await has_ended
+        except asyncio.CancelledError:
+            work.remove_done_callback(wake)
+            work.add_done_callback(mark_read)
+            raise
     return work.result()
+
+
+def _wake(waiter: asyncio.Future[None], _: "asyncio.Future[Any]") -> None:
+    if not waiter.done():
+        waiter.set_result(None)
 
 
 def mark_read(work: "asyncio.Future[Any]") -> None:

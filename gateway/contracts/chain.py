@@ -4,6 +4,7 @@ from collections.abc import Collection
 from typing import Protocol
 
 from gateway.domain import (
+    Authorization,
     Block,
     MinedTransfer,
     Receipt,
@@ -76,6 +77,14 @@ class Chain(Protocol):
         `fees` is (max fee, max priority fee) in wei per gas. With `fees` the call sees the same gas
         price as in a block, and `sender` must have the ETH that it could cost.
         Raises `CallReverted` if the contract reverts, or if `gas` does not suffice.
+        """
+        ...
+
+    async def simulate_plain(self, authorization: Authorization) -> bool:
+        """Return whether a plain account's transfer succeeds, and the account has no code.
+
+        Both are read in one state, which is not older than this call. False: simulate it alone, for
+        one of both does not hold, or is unknown. Sales of one moment share an `eth_call`.
         """
         ...
 

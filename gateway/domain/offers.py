@@ -285,9 +285,13 @@ class GenerationRequest:
 
     def fingerprint(self, slug: str) -> str:
         """Return a SHA-256 (hex) that is equal for equal requests."""
-        sent = attrs.filters.exclude("attachment", "pages", "measured", "callback_url")
-        facts: dict[str, Any] = attrs.asdict(self, filter=sent)
-        facts["slug"] = slug
+        facts: dict[str, Any] = {
+            "prompt": self.prompt,
+            "aspect_ratio": self.aspect_ratio,
+            "output_format": self.output_format,
+            "resolution": self.resolution,
+            "slug": slug,
+        }
         if self.attachment is not None:
             facts["file"] = [self.attachment.name, self.attachment.sha256]
         # Fingerprints already in databases do not include this field.

@@ -157,7 +157,7 @@ class SettlementKeys:
 
     async def _count_able(self, group: "_Group", gas: int) -> dict[str, int]:
         """Return the pending transactions of each key in the group that can pay, by address."""
-        can_pay = await asyncio.gather(*(self._can_pay(one, gas) for one in group.signers))
+        can_pay = await self._check_money(group, gas)
         able = [one.address for one, is_able in zip(group.signers, can_pay, strict=True) if is_able]
         if not able:
             return {}
@@ -177,10 +177,15 @@ class SettlementKeys:
         Reads the balances of other machines' keys only if no own one can pay.
         """
         for group in (self._own, self._others):
-            able = await asyncio.gather(*(self._can_pay(one, gas) for one in group.signers))
-            if any(able):
+            if any(await self._check_money(group, gas)):
                 return True
         return False
+
+    async def _check_money(self, group: "_Group", gas: int) -> list[bool]:
+        """Return which of the group's keys can pay. One key needs no tasks."""
+        if len(group.signers) == 1:
+            return [await self._can_pay(group.signers[0], gas)]
+        return await asyncio.gather(*(self._can_pay(one, gas) for one in group.signers))
 
     async def read_money(self, gas: int) -> None:
         """Read every balance, about once a minute: purchases need this machine's only."""

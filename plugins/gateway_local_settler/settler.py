@@ -26,6 +26,7 @@ from gateway.chain.smart_wallets import (
     KEY_GAS,
     has_code,
     is_signed_by_key,
+    key_call,
     settlement_call,
     unwrap_signature,
 )
@@ -124,9 +125,16 @@ class LocalSettler:
             return
         is_younger = begin_age(self._context.now)
         counts, is_code = await asyncio.gather(
-            self._keys.read_ahead(KEY_GAS), has_code(authorization, self._context.chain)
+            self._keys.read_ahead(KEY_GAS), self._read_code(authorization)
         )
         self._begun.keep(authorization, Reading(is_code, counts, is_younger))
+
+    async def _read_code(self, authorization: Authorization) -> bool:
+        """Return whether the account has code, by the check's own `eth_call` if it shows that."""
+        chain = self._context.chain
+        return not await chain.simulate_plain(authorization) and await has_code(
+            authorization, chain
+        )
 
     async def check(self, authorization: Authorization, quote: Quote) -> None:
         """Check that a key can pay for this settlement at the gas price of a block.
@@ -140,10 +148,13 @@ class LocalSettler:
         reading = self._begun.take(authorization)
         if reading is not None and not reading.is_younger(FRESH_S):
             reading = None
-        call, is_code = await asyncio.gather(
-            settlement_call(authorization, quote.network, self._context.chain),
-            self._has_code(authorization, reading),
-        )
+        if reading is not None:
+            call, is_code = key_call(authorization, quote.network), reading.is_code
+        else:
+            chain = self._context.chain
+            call, is_code = await asyncio.gather(
+                settlement_call(authorization, quote.network, chain), has_code(authorization, chain)
+            )
         await self._check_funds(call.gas)
         if is_code:
             await self._check_failed_gas()
@@ -155,11 +166,6 @@ class LocalSettler:
             reading = None
         is_younger = begin_age(self._context.now)
         self._passed.keep(authorization, reading or Reading(is_code, {}, is_younger))
-
-    async def _has_code(self, authorization: Authorization, reading: Reading | None) -> bool:
-        if reading is not None:
-            return reading.is_code
-        return await has_code(authorization, self._context.chain)
 
     async def _check_failed_gas(self) -> None:
         """Raise `ExecutionError` if failed settlements of smart accounts burned the hour's gas."""

@@ -4,6 +4,7 @@ Source: x402 specification v1 and v2, scheme `exact` on EVM.
 """
 
 import base64
+import functools
 import json
 import re
 from collections.abc import Mapping
@@ -172,6 +173,8 @@ def encode(value: Mapping[str, Any]) -> str:
     return base64.b64encode(json.dumps(value, separators=(",", ":")).encode()).decode()
 
 
+# A sale reads its header twice: it may be a repeat, which needs no price.
+@functools.lru_cache(maxsize=32)
 def decode(header: str) -> X402Proof:
     """Decode a payment header of either version.
 

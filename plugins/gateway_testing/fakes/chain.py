@@ -9,8 +9,8 @@ import attrs
 import pluggy
 
 from gateway.contracts import Chain, PluginContext, Quote, SettlementJournal
-from gateway.domain import Block, Endpoint, Log, Receipt
-from gateway.domain.eip3009 import BASE, TRANSFER_TOPIC, topic, word
+from gateway.domain import Authorization, Block, Endpoint, Log, Receipt
+from gateway.domain.eip3009 import BASE, TRANSFER_TOPIC, topic, transfer_calldata, word
 from gateway.errors import ChainUnavailable
 from gateway.plugins import hookspecs
 from gateway.settings import Settings
@@ -33,7 +33,9 @@ class FakeChain:
     is_silent: bool = False
     asked: int = 0
     accepts_calls: bool = False
-    """Whether accounts have code, and every call succeeds."""
+    """Whether every call succeeds."""
+    are_plain: bool = False
+    """Whether accounts have no code."""
     called: list[bytes] = attrs.field(factory=list)
     """The data of the calls that succeeded."""
 
@@ -81,10 +83,18 @@ class FakeChain:
         self.called.append(data)
         return b""
 
+    async def simulate_plain(self, authorization: Authorization) -> bool:
+        """Record a plain account's transfer that succeeds, if calls do; else return False."""
+        self.asked += 1
+        passes = self.are_plain and self.accepts_calls and not self.is_silent
+        if passes:
+            self.called.append(transfer_calldata(authorization))
+        return passes
+
     async def code(self, _: str, **__: Any) -> bytes:
-        """Return code, if calls succeed."""
+        """Return code unless accounts are plain, if calls succeed."""
         self._ask_if_accepting()
-        return b"\1"
+        return b"" if self.are_plain else b"\1"
 
     def _ask_if_accepting(self) -> None:
         self._ask()

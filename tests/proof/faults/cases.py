@@ -10,7 +10,7 @@ from gateway_demo.chain import FAUCET_KEY
 from gateway_local_settler import recent_checks
 from tests.authorizations import header_of, payload_of
 from tests.conftest import Payer
-from tests.proof.faults.proxy import FAULTS, says, time_out
+from tests.proof.faults.proxy import FAULTS, SHARED, error, says, time_out
 from tests.proof.faults.scene import CALM_S, Case, Scene
 
 PRICE = 20_000
@@ -25,6 +25,8 @@ _TRIES = 3
 _TRY_AGAIN = "The chain does not answer now. Send the same again: it is never charged twice."
 _PATIENCE_S = 240.0  # for what must happen
 _LINGER_S = 0.3  # for what must not happen: some sweeps long
+# Made for a plain account only if its shared simulation fails.
+_UNSHARED = ("eth_call simulation, checked", "eth_getCode")
 
 
 @attrs.frozen(kw_only=True)
@@ -92,6 +94,7 @@ def _stale(scene: Scene, call: str) -> Callable:
         "eth_getTransactionCount": hex(max(count - 1, 0)),
         "eth_getLogs": [],
         "eth_call authorizationState": "0x" + "0" * 64,
+        SHARED: "0x",
         "eth_call simulation, checked": "0x",
         "eth_call simulation, signed": "0x",
     }
@@ -137,6 +140,8 @@ async def _run_once(scene: Scene, case: Case, fault, proxy, expected: str | None
     unpaid = await scene.money()
     for other in scene.proxies:
         other.seen.clear()
+    if case.call in _UNSHARED:
+        proxy.break_call(SHARED, error)
     proxy.break_call(case.call, fault)
     scene.forget_checks(timeout_s=_HANGING_S if fault is time_out else CALM_S)
     status, body = await _send(scene, proof)

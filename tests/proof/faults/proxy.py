@@ -25,6 +25,7 @@ _SELECTORS = {
     PAUSED: "paused",
     DOMAIN_SEPARATOR: "DOMAIN_SEPARATOR",
 }
+SHARED = "eth_call simulation, shared"
 _SIMULATED = {False: "simulation, checked", True: "simulation, signed"}
 
 
@@ -40,6 +41,8 @@ def call_name(request: dict) -> str:
     if request["method"] != "eth_call":
         return request["method"]
     call = request["params"][0]
+    if "to" not in call:
+        return SHARED
     name = _SELECTORS.get(bytes.fromhex(call["data"][2:10]))
     return f"eth_call {name or _SIMULATED['from' in call]}"
 

@@ -103,6 +103,7 @@ class Scene:
         `timeout_s` is the first endpoint's: short if it hangs, long if only the machine may be
         slow.
         """
+        self.gateway.services.chain._simulations._rests.clear()
         rpc = self.gateway.services.chain._rpc
         first, *others = [
             attrs.evolve(endpoint, checks_passed=0, cooldown=Cooldown(_TIMING))

@@ -2,7 +2,9 @@
 
 from typing import Any
 
+from gateway.chain import shared_simulations
 from gateway.chain.authorization_checks import AuthorizationChecks
+from gateway.chain.shared_simulations import IS_PLAIN, SUCCEEDS, SharedSimulations
 from gateway.chain.smart_wallets import is_signed_by_key
 from gateway.domain.eip3009 import BASE
 from gateway.store import SqliteStore
@@ -57,4 +59,55 @@ def code_unsimulated() -> Mutant:
     return Mutant(
         "an account with code relies on a simulation without fees",
         ((LocalSettler, "check", check),),
+    )
+
+
+def shared_code_ignored() -> Mutant:
+    def read_passed(transfers: Any, flags: bytes) -> frozenset[Any]:
+        """Accept every transfer that succeeds, whatever its payer's account is."""
+        return frozenset(one for one, flag in zip(transfers, flags, strict=True) if flag & SUCCEEDS)
+
+    return Mutant(
+        "an account with code passes a shared simulation",
+        ((shared_simulations, "_read_passed", read_passed),),
+    )
+
+
+def shared_failure_ignored() -> Mutant:
+    def read_passed(transfers: Any, flags: bytes) -> frozenset[Any]:
+        """Accept every transfer of a plain account, whatever comes of it."""
+        return frozenset(one for one, flag in zip(transfers, flags, strict=True) if flag & IS_PLAIN)
+
+    return Mutant(
+        "a transfer that fails passes a shared simulation",
+        ((shared_simulations, "_read_passed", read_passed),),
+    )
+
+
+def shared_answer_of_another() -> Mutant:
+    def read_passed(transfers: Any, flags: bytes) -> frozenset[Any]:
+        return original(transfers, flags[1:] + flags[:1])
+
+    original = shared_simulations._read_passed
+    return Mutant(
+        "each transfer of a shared simulation gets the answer of the next one",
+        ((shared_simulations, "_read_passed", read_passed),),
+    )
+
+
+def shared_answer_kept() -> Mutant:
+    """A payer that passed once passes for ever, as one that has no code did for two minutes."""
+
+    async def simulate(self: Any, transfer: Any) -> bool:
+        passed = vars(self).setdefault("_passed", set())
+        if transfer.sender in passed:
+            return True
+        has_passed = await original(self, transfer)
+        passed.update({transfer.sender} if has_passed else ())
+        return has_passed
+
+    original = SharedSimulations.simulate
+    return Mutant(
+        "a payer's earlier shared simulation counts for the next sale",
+        ((SharedSimulations, "simulate", simulate),),
     )

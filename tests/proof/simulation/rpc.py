@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 
-from gateway import Block, CallReverted, ChainUnavailable, Receipt
+from gateway import Authorization, Block, CallReverted, ChainUnavailable, Receipt
 from gateway.chain import decode
 from gateway.chain.transactions import MULTICALL3
 from gateway.contracts.chain import Addresses
@@ -23,6 +23,7 @@ from gateway.domain.eip3009 import (
 )
 from tests.proof.simulation.blocks import MinedBlock, decode_raw, number_of
 from tests.proof.simulation.chain import SimulatedChain, Underpriced
+from tests.proof.simulation.shared_calls import share_simulations
 from tests.proof.simulation.world import World
 
 _SAFE_S = 16.0  # until the network calls a block safe
@@ -124,6 +125,7 @@ class FaultyRpc:
         self._world = world
         self.life = self._life = life
         self._nodes = [Node(place, chain, world) for place in range(2)]
+        self._simulations = share_simulations(self._ask_shared)
 
     async def start(self) -> None:
         await self.head()
@@ -259,6 +261,13 @@ class FaultyRpc:
 
         return await self._first(ask)
 
+    async def simulate_plain(self, authorization: Authorization) -> bool:
+        return await self._simulations.simulate(authorization)
+
+    async def _ask_shared(self, calls: list[bytes]) -> bytes:
+        token, first = self._chain.token, self._nodes[0]
+        return await self._one(first, lambda node: token.view_shared(calls, node.tip()))
+
     async def call_uint(self, data: bytes, *, at: Block | int | None = None) -> int:
         def ask(node: Node) -> int:
             shown = node.state_of(at)
@@ -303,12 +312,9 @@ class FaultyRpc:
         ]
 
     async def code(self, address: str, *, at: Block | None = None) -> bytes:
-        token = self._chain.token
-        is_contract = address in token.wallets | token.delegated or address == MULTICALL3
-
         def ask(node: Node) -> bytes:
-            shown = node.state_of(at)
-            return b"\x5b" if is_contract or address in shown.state.burning else b""
+            is_contract = self._chain.token.has_code(address, node.state_of(at).state)
+            return b"\x5b" if is_contract or address == MULTICALL3 else b""
 
         return await self._first(ask)
 

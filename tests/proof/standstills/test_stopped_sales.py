@@ -18,8 +18,8 @@ full = pytest.mark.full
 STEPS = {
     # Before T1: the transfer is simulated.
     "simulation": (Step(method="eth_call"), "nothing", "task"),
-    # The last check before T1. All answers are from before, and good.
-    "checked": (Step(method="eth_getCode", has_effect=True), "nothing", "task"),
+    # Its answer is from before, and good.
+    "checked": (Step(method="eth_call", has_effect=True), "nothing", "task"),
     # Between T1 and T2 nothing is asked: the settlement relies on the check's simulation.
     # After T2: the transaction is stored.
     "unsent": (Step(method="eth_sendRawTransaction", is_reserved=True), "nothing", "task"),

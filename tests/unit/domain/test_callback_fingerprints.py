@@ -1,5 +1,6 @@
 """Hashes of requests with a `callbackUrl`; requests without one keep their earlier hashes."""
 
+import attrs
 import pytest
 
 from gateway.domain import Attachment, GenerationRequest
@@ -22,6 +23,29 @@ HOOK = "https://buyer.example/hook"
 )
 def test_a_request_without_it_keeps_its_fingerprint(request_, slug, expected):
     assert request_.fingerprint(slug) == expected
+
+
+# What the price follows from, or the attachment's own hash.
+LEFT_OUT = {"pages", "measured"}
+
+
+def test_each_field_changes_the_fingerprint_or_is_left_out_on_purpose():
+    changed = {
+        "prompt": "a ship",
+        "aspect_ratio": "3:2",
+        "output_format": "jpeg",
+        "resolution": "2K",
+        "attachment": Attachment(name="a.pdf", data=b"%PDF"),
+        "callback_url": HOOK,
+        "pages": 4,
+        "measured": {"seconds": 5.0},
+    }
+    names = {field.name for field in attrs.fields(GenerationRequest)}
+    assert changed.keys() == names
+    expected = PICTURE.fingerprint("picture")
+    for name, value in changed.items():
+        is_same = attrs.evolve(PICTURE, **{name: value}).fingerprint("picture") == expected
+        assert is_same == (name in LEFT_OUT), name
 
 
 def test_a_body_without_it_keeps_its_request_hash():

@@ -19,6 +19,7 @@ DELEGATED = bytes.fromhex("ef0100" + "11" * 20)
 QUOTE = SimpleNamespace(network=BASE)
 SIMULATE, CODE, COUNT, SEND = "simulate at real fees", "code", "count", "send"
 READ = "the journal"
+SHARED = "simulate with others"
 
 
 def signed(nonce: int = 1) -> Authorization:
@@ -40,6 +41,8 @@ class Outside:
 
     now_s: float = 1_000.0
     code_is: bytes = b""
+    # Whether simulations of several sales can share a call.
+    shares: bool = True
     refuses_our_key: bool = False
     fees_take_s: float = 0.0
     is_count_silent: bool = False
@@ -50,6 +53,10 @@ class Outside:
     failed_wei: int = 0
     calls: list = attrs.field(factory=list)
     nonces: list = attrs.field(factory=list)
+
+    async def simulate_plain(self, authorization):
+        self.calls.append(SHARED)
+        return self.shares and not self.code_is
 
     async def code(self, address, *, at=None):
         self.calls.append(CODE)
@@ -133,9 +140,12 @@ async def submit(settler, outside, authorization):
     return outside.calls
 
 
-async def test_an_empty_account_is_not_simulated_again(settler, outside):
+@pytest.mark.parametrize(("shares", "asked"), [(True, [SHARED]), (False, [SHARED, CODE])])
+async def test_an_empty_account_is_not_simulated_again(settler, outside, shares, asked):
+    outside.shares = shares
     await check(settler, signed())
-    assert outside.calls.count(CODE) == outside.calls.count(COUNT) == 1
+    assert [call for call in outside.calls if call in (SHARED, CODE)] == asked
+    assert outside.calls.count(COUNT) == 1
     assert await submit(settler, outside, signed()) == [SEND]
     assert outside.nonces == [5]
 
