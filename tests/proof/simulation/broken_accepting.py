@@ -144,24 +144,6 @@ def any_request() -> Mutant:
     )
 
 
-def refused_not_searched() -> Mutant:
-    async def find_or_buy(self: Any, find: Any, buy: Any) -> Any:
-        refused = None
-        try:
-            if known := await find():
-                return known
-        except PaymentRequired as other:
-            refused = other
-        await self.standstills.wait()
-        return await buy(refused)
-
-    return Mutant(
-        "a refused payment is not searched again",
-        ((Payments, "find_or_buy", find_or_buy),),
-        cap=10_000,
-    )
-
-
 def reserved_for_nobody() -> Mutant:
     return Mutant(
         "a reserved amount is forgotten",
