@@ -285,13 +285,8 @@ class GenerationRequest:
 
     def fingerprint(self, slug: str) -> str:
         """Return a SHA-256 (hex) that is equal for equal requests."""
-        facts: dict[str, Any] = {
-            "prompt": self.prompt,
-            "aspect_ratio": self.aspect_ratio,
-            "output_format": self.output_format,
-            "resolution": self.resolution,
-            "slug": slug,
-        }
+        names = ("prompt", "aspect_ratio", "output_format", "resolution")
+        facts: dict[str, Any] = {name: getattr(self, name) for name in names} | {"slug": slug}
         if self.attachment is not None:
             facts["file"] = [self.attachment.name, self.attachment.sha256]
         # Fingerprints already in databases do not include this field.

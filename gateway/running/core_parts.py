@@ -28,18 +28,16 @@ def core_parts(gateway: Gateway) -> list[Part]:
     async def watch_fitness() -> None:
         gateway.store.fitness.watch(gateway.lifecycle.mark_unfit)
 
-    async def warm_store() -> None:
-        # Otherwise the first task would wait for this import.
-        await asyncio.to_thread(converter)
-
-    async def warm_limits() -> None:
+    async def warm_libraries() -> None:
+        # Otherwise the first request and the first task would wait for their imports.
         await asyncio.to_thread(gateway.limits.load)
+        await asyncio.to_thread(converter)
 
     async def watch_limits() -> None:
         await gateway.limits.find_problem()
 
     return [
-        Part(name="fitness", start=watch_fitness, warm=warm_store),
+        Part(name="fitness", start=watch_fitness, warm=warm_libraries),
         # Before the other parts that resume, because submits wait only for some seconds.
         _standstills(gateway),
         _leadership(gateway),
@@ -56,7 +54,7 @@ def core_parts(gateway: Gateway) -> list[Part]:
             run=lambda: probe_forever(gateway.catalog),
             close=gateway.catalog.close,
         ),
-        Part(name="limits", warm=warm_limits, run=watch_limits, close=gateway.limits.close),
+        Part(name="limits", run=watch_limits, close=gateway.limits.close),
         *_upkeep(gateway),
         Part(name="intake", close=gateway.intake.close, pending=gateway.requests.find_pending),
         Part(name="checks", close=gateway.shared_checks.close),
