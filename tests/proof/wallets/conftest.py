@@ -1,6 +1,8 @@
 """Fixtures: smart wallets, and fast settlement."""
 
 import pytest
+from eth.vm.forks.prague import PragueVM
+from eth.vm.forks.prague.transactions import PragueTransactionBuilder
 
 from gateway_demo.chain import PlayChain
 from tests.proof.wallets.accounts import SmartPayer, Undeployed, smart_payer, undeployed
@@ -21,3 +23,14 @@ def smart(chain: PlayChain) -> SmartPayer:
 @pytest.fixture
 def newcomer(chain: PlayChain) -> Undeployed:
     return undeployed(chain)
+
+
+@pytest.fixture
+def delegating_chain(monkeypatch):
+    """The embedded chain, with support for transactions of type 4 (EIP-7702)."""
+    monkeypatch.setattr("gateway_demo.chain.evm.CancunVM", PragueVM)
+    monkeypatch.setattr(
+        "gateway_demo.chain.pool.CancunTransactionBuilder", PragueTransactionBuilder
+    )
+    with PlayChain() as running:
+        yield running

@@ -4,11 +4,9 @@ import asyncio
 
 import attrs
 import pytest
-from eth.vm.forks.prague import PragueVM
-from eth.vm.forks.prague.transactions import PragueTransactionBuilder
 from eth_abi.abi import encode
 
-from gateway_demo.chain import FAUCET_KEY, PlayChain
+from gateway_demo.chain import FAUCET_KEY
 from tests.conftest import WALLET, Payer, running
 from tests.gateway.settlement.faulty_rpc import gated
 from tests.gateway.settlement.test_batches import begin
@@ -31,14 +29,8 @@ NOTHING = "0x" + "00" * 20
 
 
 @pytest.fixture
-def chain(monkeypatch):
-    """The embedded chain, with support for transactions of type 4."""
-    monkeypatch.setattr("gateway_demo.chain.evm.CancunVM", PragueVM)
-    monkeypatch.setattr(
-        "gateway_demo.chain.pool.CancunTransactionBuilder", PragueTransactionBuilder
-    )
-    with PlayChain() as opened:
-        yield opened
+def chain(delegating_chain):
+    return delegating_chain
 
 
 def delegate(chain, account, target: str, changed: int) -> None:

@@ -5,12 +5,10 @@ The delegations are real transactions of type 4, under py-evm's Prague rules.
 
 import attrs
 import pytest
-from eth.vm.forks.prague import PragueVM
-from eth.vm.forks.prague.transactions import PragueTransactionBuilder
 from eth_account import Account
 
 from gateway.chain.smart_wallets import KEY_GAS
-from gateway_demo.chain import FAUCET_KEY, PlayChain
+from gateway_demo.chain import FAUCET_KEY
 from gateway_demo.chain import contracts as chain_contracts
 from gateway_demo.token import call_data
 from tests.authorizations import header_of, payload_of
@@ -29,14 +27,8 @@ VERSIONS = pytest.mark.parametrize("version", [1, 2])
 
 
 @pytest.fixture
-def chain(monkeypatch):
-    """The embedded chain, with support for transactions of type 4."""
-    monkeypatch.setattr("gateway_demo.chain.evm.CancunVM", PragueVM)
-    monkeypatch.setattr(
-        "gateway_demo.chain.pool.CancunTransactionBuilder", PragueTransactionBuilder
-    )
-    with PlayChain() as running:
-        yield running
+def chain(delegating_chain):
+    return delegating_chain
 
 
 def delegate(chain, account, target: str, data: bytes = b"") -> None:

@@ -5,7 +5,6 @@ import time
 
 import attrs
 import pytest
-from eth.vm.forks.prague import PragueVM
 from eth.vm.forks.prague.transactions import PragueTransactionBuilder
 from eth_account import Account
 
@@ -14,7 +13,7 @@ from gateway.chain.shared_simulations import _MOST
 from gateway.chain.smart_wallets import KEY_GAS, sign_authorization
 from gateway.domain import Authorization
 from gateway.domain.eip3009 import transfer_calldata
-from gateway_demo.chain import FAUCET_KEY, PlayChain
+from gateway_demo.chain import FAUCET_KEY
 from tests.conftest import WALLET
 from tests.proof.faults.proxy import SHARED, FaultProxy
 from tests.proof.wallets.accounts import BURNS_ALL, BURNS_NEARLY_ALL, MAGIC, answering, hostile
@@ -24,14 +23,8 @@ PRICE = 20_000
 
 
 @pytest.fixture
-def chain(monkeypatch):
-    """The embedded chain, with support for transactions of type 4."""
-    monkeypatch.setattr("gateway_demo.chain.evm.CancunVM", PragueVM)
-    monkeypatch.setattr(
-        "gateway_demo.chain.pool.CancunTransactionBuilder", PragueTransactionBuilder
-    )
-    with PlayChain() as running:
-        yield running
+def chain(delegating_chain):
+    return delegating_chain
 
 
 @pytest.fixture
