@@ -249,7 +249,6 @@ def test_a_user_who_may_not_enter_the_folder_is_told_so(command, volume, words, 
     assert "Run this as the folder's owner" in output
 
 
-@pytest.mark.full
 @as_root
 def test_a_copy_where_the_volumes_owner_may_not_write_is_refused_with_a_way_out(command, volume):
     _put_database(volume)
