@@ -1,4 +1,4 @@
-"""The real process: `gateway serve` killed, stopped, misconfigured, and what it logs."""
+"""The real process: `gateway serve` killed, stopped, misconfigured, and its log."""
 
 import contextlib
 import http.client
