@@ -8,6 +8,7 @@ import attrs
 from eth_account import Account
 
 from gateway import usdc
+from gateway.domain.eip3009 import BASE
 from gateway_demo.chain import PlayChain
 from gateway_demo.tour.client import Client, open_session
 from gateway_demo.tour.place import Place
@@ -60,15 +61,15 @@ async def open_shop(folder: Path, *, settles: bool = True, **more: str) -> Async
     With `settles` off it has no gas, settles nothing, and sells for transfers only.
     """
     port = choose_port(0, "--port")
-    with PlayChain() as chain:
+    # The buyers name Base, which the demo's settings do not.
+    with PlayChain(chain_id=BASE.chain_id) as chain:
         async with tapping(port) as tap:
             place = Place(port=port, rpc_port=0, output=folder, folder=folder)
             if settles:
                 chain.fund(Account.from_key(place.settlement_key).address, usdc_units=0)
             limits = {"x402": "1000/60s", "direct": "1000/60s", "task": "1000/1s"}
-            seen = {"base_url": tap.url, "rpc_urls": chain.rpc_url} | {
-                f"limit_{name}": limit for name, limit in limits.items()
-            }
+            seen = {"network": BASE.name, "base_url": tap.url, "rpc_urls": chain.rpc_url}
+            seen |= {f"limit_{name}": limit for name, limit in limits.items()}
             settings = place.settings | seen | more
             gateway = Child.start("gateway", ["serve"], folder, **settings)
             try:

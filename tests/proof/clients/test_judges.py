@@ -54,7 +54,6 @@ def test_every_judge_has_its_row_and_a_finding_is_the_exit_code(judges, tmp_path
     assert page.read_text() == "\n".join(("before", marks[0], *lines, marks[1], "after", ""))
 
 
-@pytest.mark.full
 def test_one_content_judge_is_a_success(judges, tmp_path):
     ran = CliRunner().invoke(main, ["--cache", str(tmp_path / "cache"), "--only", "content"])
     assert ran.exit_code == 0, ran.output

@@ -69,6 +69,7 @@ SHORT_WALKS = {
         "test_without_script_the_page_is_complete[/admin/refunds]",
         "test_what_others_wrote_stays_text_and_the_policy_is_kept[/admin/tasks]",
         "test_a_refund_is_decided_without_a_script_and_each_step_fits_a_phone",
+        "test_the_session_of_a_shop_on_another_port_is_not_taken_for_ours",
     },
     "test_pages_in_chromium": {
         "test_a_document_is_shown_before_it_is_bought_and_its_text_stays_text",

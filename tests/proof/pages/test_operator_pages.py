@@ -134,6 +134,13 @@ def test_the_keyboard_reaches_every_action_and_the_focus_is_seen(desk, shop, pat
     assert desk.run(_REACHED, _FOCUSABLE) == []
 
 
+def test_the_session_of_a_shop_on_another_port_is_not_taken_for_ours(browser, shop):
+    browser.cdp("Network.setCookie", name="gateway_admin", value="theirs", url=shop.base_url)
+    log_in(browser, shop)
+    open_page(browser, shop, "/admin")
+    assert "Log out" in browser.text("body")
+
+
 def test_the_skip_link_leads_past_the_bar(desk, shop):
     open_page(desk, shop, "/admin")
     desk.press(Keys.TAB, Keys.ENTER)

@@ -169,6 +169,11 @@ def _not_of_user(folder: Path) -> list[str]:
     return [str(path) for path in folder.rglob("*") if path.lstat().st_uid != USER]
 
 
+def _put_database(volume: Path) -> None:
+    """Put the owner's database into the volume: of the commands only `serve` makes one."""
+    os.chown(put_database(volume / "gateway.db"), USER, USER)
+
+
 def _write_as_user(volume: Path) -> None:
     """Write the database in a process of the volume's owner."""
     write = (
@@ -189,9 +194,7 @@ def _write_as_user(volume: Path) -> None:
 def test_commands_of_root_leave_nothing_of_roots_on_the_volume(command, volume):
     checked = command("check")
     assert "database" in checked.stdout, checked.stderr
-    # Of the commands only `serve` makes it.
-    put_database(volume / "gateway.db")
-    os.chown(volume / "gateway.db", USER, USER)
+    _put_database(volume)
     copy = volume / "copy.db"
     for words in (
         ("backup", str(copy)),
@@ -246,10 +249,9 @@ def test_a_user_who_may_not_enter_the_folder_is_told_so(command, volume, words, 
     assert "Run this as the folder's owner" in output
 
 
-@pytest.mark.full
 @as_root
 def test_a_copy_where_the_volumes_owner_may_not_write_is_refused_with_a_way_out(command, volume):
-    command("check")
+    _put_database(volume)
     private = volume.parent / "private"
     private.mkdir(0o700)
     done = command("backup", str(private / "copy.db"))
