@@ -158,7 +158,7 @@ print(json.dumps([[owner.lower().replace("_", "-") for owner in found], ours, co
 
 @pytest.fixture(scope="module")
 def loaded(tmp_path_factory) -> tuple[set[str], set[str], set[str]]:
-    """Return what is loaded at the first response.
+    """Return the names that are loaded at the first response.
 
     These are the libraries, the gateway's modules, and its attrs classes that are compared.
     """
