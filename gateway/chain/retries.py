@@ -232,9 +232,8 @@ def read_failure(place: int, method: str, error: Any) -> Exception:
     if (is_reverted and method in _MAY_REVERT) or is_failed_call:
         return CallReverted(message)
     failed, details = f"RPC endpoint {place}: {method} failed", message[:200]
-    is_busy = code in _BUSY_CODES or (
-        _BUSY.search(message) is not None and not _GAS.search(message)
-    )
+    is_about_gas = method == "eth_call" and _GAS.search(message) is not None
+    is_busy = code in _BUSY_CODES or (_BUSY.search(message) is not None and not is_about_gas)
     if method != LOGS and not is_busy and _PRUNED.search(message):
         return StatePruned(f"RPC endpoint {place} has no old state at {method}", details=details)
     if code != _NO_METHOD and _LAGS.search(message):

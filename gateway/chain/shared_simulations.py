@@ -34,6 +34,8 @@ RETRY_S = 0.5
 _REST = RetryTiming(first_cooldown_s=10.0, longest_cooldown_s=300.0)
 # It gets none for this long after a call without an answer, or one that broke the endpoint.
 _PAUSE_S = 5.0
+# An endpoint that only fails for this long does not take them, whatever it answers.
+_LASTING_S = 30.0
 # What `decode` and a wrong count of flags raise.
 _MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError)
 # Of a transfer by a plain key: a selector and nine words.
@@ -120,6 +122,8 @@ class _Rest:
 
     _place: int
     _cooldown: Cooldown = attrs.field(factory=lambda: Cooldown(_REST))
+    # When the failures began that no success has followed, by the loop's clock.
+    _failing_since: float | None = None
 
     def is_on(self) -> bool:
         return self._cooldown.until > asyncio.get_running_loop().time()
@@ -134,12 +138,25 @@ class _Rest:
 
     def pause(self, why: Exception) -> None:
         """Rest briefly: the endpoint may take such calls, or may not."""
+        if self.doubt(why):
+            return
         self._log(why)
         now = asyncio.get_running_loop().time()
         self._cooldown.until = max(self._cooldown.until, now + _PAUSE_S)
 
+    def doubt(self, why: Exception) -> bool:
+        """Note a failure that may be of all calls; begin a rest if it lasts. Returns whether."""
+        now = asyncio.get_running_loop().time()
+        if self._failing_since is None:
+            self._failing_since = now
+        is_lasting = now - self._failing_since > _LASTING_S
+        if is_lasting:
+            self.begin(why)
+        return is_lasting
+
     def end(self) -> None:
         self._cooldown.end()
+        self._failing_since = None
 
     def _log(self, why: Exception) -> None:
         """Log a failure, once until a call succeeds."""
@@ -287,6 +304,7 @@ class SharedSimulations:
             if not isinstance(error, EndpointRefused):
                 rest.begin(error)
             elif error.is_general:
+                rest.doubt(error)
                 raise
             else:
                 rest.pause(error)

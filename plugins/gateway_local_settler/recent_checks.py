@@ -42,7 +42,7 @@ def begin_age(now: Callable[[], float]) -> Callable[[float], bool]:
 
 
 class RecentChecks:
-    """Readings by authorization, for `KEPT_S`. Each is taken once."""
+    """Readings by authorization, each taken once, within `KEPT_S`."""
 
     def __init__(self) -> None:
         # The newest one comes last.

@@ -164,8 +164,10 @@ class LocalSettler:
                 raise PaymentRequired(_REFUSED) from None
             # The settlement simulates it again, by whichever key.
             reading = None
-        is_younger = begin_age(self._context.now)
-        self._passed.keep(authorization, reading or Reading(is_code, {}, is_younger))
+        # Signatures of smart wallets can be long.
+        if is_signed_by_key(authorization, quote.network):
+            is_younger = begin_age(self._context.now)
+            self._passed.keep(authorization, reading or Reading(is_code, {}, is_younger))
 
     async def _check_failed_gas(self) -> None:
         """Raise `ExecutionError` if failed settlements of smart accounts burned the hour's gas."""
@@ -204,8 +206,8 @@ class LocalSettler:
     def _take_counts(self, payment: Payment) -> CountOf:
         """Return the counts of the check before the payment, if this process made it.
 
-        Then this is its first submit. Every later one reads the payment's transactions first, and
-        simulates again; so does a first one long after its check.
+        Then this is taken for its first submit; if it is not, `begin_settling` finds the earlier
+        transaction. Without counts, the payment's transactions are read first, and it is simulated.
         """
         if payment.authorization is None:
             return no_count

@@ -266,6 +266,24 @@ async def test_a_call_without_an_answer_begins_the_same_pause_each_time(
     assert len(logs) == 1
 
 
+@pytest.mark.parametrize("fault", [*BUSY, FAULTS[2]], ids=str)
+async def test_an_endpoint_that_only_fails_for_long_rests_like_one_that_refuses(
+    shared, endpoint, monkeypatch, fault
+):
+    monkeypatch.setattr(module, "_LASTING_S", 0.0)
+    # The success between begins the time again.
+    for fails in (True, False, True, True):
+        endpoint.fault = fault if fails else None
+        assert await simulate(shared, SALES[0]) == [not fails]
+        rest = shared._rests[endpoint.place]._cooldown
+        assert rest.failures == (endpoint.asked == [1] * 4)
+        if not rest.failures:
+            rest.until = 0.0
+    endpoint.fault = None
+    assert await simulate(shared, SALES[1]) == [False]
+    assert endpoint.asked == [1] * 4
+
+
 async def test_all_of_an_attempt_is_limited_such_as_connecting(shared, monkeypatch):
     async def hang(ask):
         await asyncio.Event().wait()
