@@ -90,14 +90,14 @@ async def is_signed_by(chain: Chain, account: str, digest: bytes, signature: byt
     return answer == _ACCEPTED
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)
+@attrs.frozen(kw_only=True)
 class Deployment:
     """The parts of an ERC-6492 signature: the factory's call, and the wallet's signature."""
 
     factory: str
     """The address in lower case."""
-    calldata: bytes
-    signature: bytes
+    calldata: bytes = attrs.field(repr=False)
+    signature: bytes = attrs.field(repr=False)
 
     @property
     def wrapped(self) -> bytes:
