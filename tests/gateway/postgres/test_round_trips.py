@@ -100,6 +100,7 @@ async def test_a_sale_looks_its_payment_up_once(
     settings, provider, payer, database_url, read_texts
 ):
     settings = attrs.evolve(settings, database_url=database_url, node="a")
+    settings.data_dir.mkdir(parents=True, exist_ok=True)
     async with running(settings, provider) as gateway:
         for path, paid, headers in (
             ("/api/x402/picture", {}, {"X-PAYMENT": payer.header()}),
