@@ -7,6 +7,7 @@ import json
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from gateway import Authorization as SignedByUs
     from gateway_demo.chain import PlayChain
     from gateway_demo.token import Authorization
     from tests.conftest import Payer
@@ -36,6 +37,25 @@ def payload_of(signed: Authorization, signature: bytes, *, version: int = 1) -> 
         "extra": {"name": "USD Coin", "version": "2"},
     }
     return {"x402Version": 2, "payload": payload, "accepted": accepted, "resource": {}}
+
+
+def signed_by(secret: bytes, nonce: int = 1, *, to: str = "0x" + "22" * 20) -> SignedByUs:
+    """Return an authorization of 0.02 USDC, as the gateway reads it, by a plain key on Base."""
+    from gateway.chain.keys import address_of
+    from gateway.chain.smart_wallets import sign_authorization
+    from gateway.domain import Authorization
+    from gateway.domain.eip3009 import BASE
+
+    unsigned = Authorization(
+        sender=address_of(secret).lower(),
+        recipient=to,
+        value_units=20_000,
+        valid_after=0,
+        valid_before=2_000,
+        nonce=f"0x{nonce:064x}",
+        signature=b"",
+    )
+    return sign_authorization(secret, unsigned, BASE)
 
 
 def header_of(payload: dict) -> str:

@@ -33,10 +33,9 @@ def reserve(
 ) -> Task | None:
     """Store the payment as `reserved` with its claim and proof, and the task as `held`: T1.
 
-    Returns None, and writes nothing, if the claim is taken, but this task after a COMMIT whose
-    response was lost. If another proof used the Idempotency-Key, writes nothing and returns its
-    task. Raises what `known_purchase` and `check_held_files` raise, and `ValueError` for a value
-    below the price.
+    Writes nothing if the claim is taken: returns None, or this task after a COMMIT whose response
+    was lost; or if another proof used the Idempotency-Key: returns its task. Raises what
+    `known_purchase` and `check_held_files` raise, and `ValueError` for a value below the price.
     """
     key = claim_key(method, proof.key)
     if payments.is_claimed(db, key):

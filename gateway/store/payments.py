@@ -175,9 +175,9 @@ def reserve(
 ) -> Task | None:
     """Store a `reserved` payment, its claim and its `held` task, before anything is sent.
 
-    Returns None, and writes nothing, if `key` is already claimed, but this task after a COMMIT
-    whose response was lost. If another authorization used the Idempotency-Key, writes nothing and
-    returns its task. Raises what `known_purchase` and `check_limits` raise.
+    Writes nothing if `key` is claimed: returns None, or this task after a COMMIT whose response was
+    lost; or if another authorization used the Idempotency-Key: returns its task. Raises what
+    `known_purchase` and `check_limits` raise.
     """
     # All are sent before a result is read: that is one round trip.
     claimed = find_claims(db, [key])

@@ -10,10 +10,8 @@ from tests.proof.faults.proxy import FaultProxy
 @pytest.fixture
 def proxy(chain) -> Iterator[FaultProxy]:
     """Start an RPC endpoint in front of the chain that fails on demand."""
-    proxy = FaultProxy(chain)
-    proxy.start()
-    yield proxy
-    proxy.stop()
+    with FaultProxy(chain) as proxy:
+        yield proxy
 
 
 @pytest.fixture

@@ -92,9 +92,7 @@ async def test_who_asks_for_the_price_is_told_that_x402_cannot_be_settled_now(
     settings, provider, chain, gas_key
 ):
     """From cached data: an unpaid request causes no call to the chain."""
-    proxy = FaultProxy(chain)
-    proxy.start()
-    try:
+    with FaultProxy(chain) as proxy:
         poor, address = wallet_without_gas(settings, gas_key, chain)
         async with running(attrs.evolve(poor, rpc_urls=(proxy.url,)), provider) as gateway:
             await gateway.silence_background()
@@ -105,8 +103,6 @@ async def test_who_asks_for_the_price_is_told_that_x402_cannot_be_settled_now(
             chain.fund(address, usdc_units=0)
             await check_now(gateway)
             assert (await unpaid_error(gateway)).startswith("Payment required: 0.02 USDC")
-    finally:
-        proxy.stop()
 
 
 async def test_an_obstacle_is_logged_once_until_it_is_gone(
@@ -252,10 +248,8 @@ async def test_an_endpoint_that_has_stopped_is_not_taken_for_a_wrong_clock(
         answer = {"jsonrpc": "2.0", "id": request["id"], "result": old}
         return 200, json.dumps(answer).encode()
 
-    proxy = FaultProxy(chain)
-    proxy.start()
-    proxy.faults["eth_getBlockByNumber"] = stopped
-    try:
+    with FaultProxy(chain) as proxy:
+        proxy.faults["eth_getBlockByNumber"] = stopped
         two = attrs.evolve(settings, rpc_urls=(proxy.url, chain.rpc_url))
         async with running(two, provider) as gateway:
             await gateway.services.lifecycle.warmed.wait()
@@ -263,8 +257,6 @@ async def test_an_endpoint_that_has_stopped_is_not_taken_for_a_wrong_clock(
         async with running(attrs.evolve(two, rpc_urls=(proxy.url,)), provider) as gateway:
             await gateway.services.lifecycle.warmed.wait()
             assert "endpoint has stopped" in (await x402_row(gateway))["problem"]
-    finally:
-        proxy.stop()
 
 
 # -- `gateway check`

@@ -1,6 +1,5 @@
 """Endpoints that limit log queries to a few blocks, like free plans."""
 
-import contextlib
 import json
 
 import attrs
@@ -49,15 +48,6 @@ async def reader(settings):
     chain = Web3Chain(settings)
     yield chain
     await chain.close()
-
-
-@contextlib.contextmanager
-def another_proxy(chain):
-    """Yield a second endpoint of the chain."""
-    proxy = FaultProxy(chain)
-    proxy.start()
-    yield proxy
-    proxy.stop()
 
 
 def submit(chain, payer):
@@ -165,7 +155,7 @@ async def test_an_endpoint_with_a_hole_in_its_logs_releases_nothing(
     spent_in = chain.block.number
     chain.mine(600)
     proxy.break_call(LOGS, limits_logs(10, "at most {most} blocks"))
-    with another_proxy(chain) as holed:
+    with FaultProxy(chain) as holed:
         holed.break_call(LOGS, says([]))
         both = Web3Chain(attrs.evolve(settings, rpc_urls=(proxy.url, holed.url)))
         known = await both.head()

@@ -27,10 +27,8 @@ def _fast():
 
 @pytest.fixture
 def rpc(chain):
-    proxy = FaultProxy(chain)
-    proxy.start()
-    yield proxy
-    proxy.stop()
+    with FaultProxy(chain) as proxy:
+        yield proxy
 
 
 @pytest.fixture

@@ -24,12 +24,8 @@ def _another(proxy, _, body):
 
 @pytest.fixture
 def proxies(chain):
-    proxies = [FaultProxy(chain), FaultProxy(chain)]
-    for one in proxies:
-        one.start()
-    yield proxies
-    for one in proxies:
-        one.stop()
+    with FaultProxy(chain) as first, FaultProxy(chain) as second:
+        yield [first, second]
 
 
 async def test_the_receipts_of_a_block_cost_one_read_of_it(settings, proxies, payer, monkeypatch):

@@ -7,6 +7,7 @@ import struct
 import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Self
 
 from gateway.domain.eip3009 import (
     AUTHORIZATION_STATE,
@@ -62,6 +63,13 @@ class FaultProxy:
             target=self._http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
         )
         self.url = f"http://127.0.0.1:{self._http.server_address[1]}"
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
 
     def start(self) -> None:
         self._thread.start()

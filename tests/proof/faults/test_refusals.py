@@ -33,12 +33,8 @@ TIMING = RetryTiming(
 
 @pytest.fixture
 def proxies(chain):
-    with contextlib.ExitStack() as stack:
-        started = [FaultProxy(chain), FaultProxy(chain)]
-        for proxy in started:
-            proxy.start()
-            stack.callback(proxy.stop)
-        yield started
+    with FaultProxy(chain) as first, FaultProxy(chain) as second:
+        yield [first, second]
 
 
 @contextlib.asynccontextmanager

@@ -105,10 +105,8 @@ def is_database(path) -> bool:
 
 @pytest.fixture
 def proxy(chain):
-    proxy = FaultProxy(chain)
-    proxy.start()
-    yield proxy
-    proxy.stop()
+    with FaultProxy(chain) as proxy:
+        yield proxy
 
 
 @pytest.fixture

@@ -29,10 +29,8 @@ def chain(delegating_chain):
 
 @pytest.fixture
 def proxy(chain):
-    proxy = FaultProxy(chain)
-    proxy.start()
-    yield proxy
-    proxy.stop()
+    with FaultProxy(chain) as proxy:
+        yield proxy
 
 
 @pytest.fixture

@@ -8,35 +8,21 @@ import structlog
 
 from gateway.chain import shared_simulations as module
 from gateway.chain.authorization_checks import AuthorizationChecks
-from gateway.chain.keys import address_of
 from gateway.chain.retries import Cooldown, EndpointLags, EndpointRefused, RetryTiming
 from gateway.chain.shared_simulations import TRANSFER_BYTES, SharedSimulations
-from gateway.chain.smart_wallets import key_call, sign_authorization
+from gateway.chain.smart_wallets import key_call
 from gateway.contracts import CallReverted
-from gateway.domain import Authorization
 from gateway.domain.eip3009 import BASE
 from gateway.errors import ChainUnavailable
 from gateway_testing.fakes.chain import FakeChain
+from tests.authorizations import signed_by
 
 WALLET = "0x" + "22" * 20
 FAILS, CODE, PASSES = b"\2", b"\1", b"\3"
 SECRETS = [number.to_bytes(32) for number in range(1, 40)]
 
 
-def signed(secret: bytes, nonce: int = 1, to: str = WALLET) -> Authorization:
-    unsigned = Authorization(
-        sender=address_of(secret).lower(),
-        recipient=to,
-        value_units=20_000,
-        valid_after=0,
-        valid_before=2_000,
-        nonce=f"0x{nonce:064x}",
-        signature=b"",
-    )
-    return sign_authorization(secret, unsigned, BASE)
-
-
-SALES = [signed(secret) for secret in SECRETS]
+SALES = [signed_by(secret) for secret in SECRETS]
 
 
 @attrs.define
@@ -168,7 +154,7 @@ async def test_a_call_in_progress_is_not_joined(shared, endpoint):
 
 @pytest.mark.parametrize("order", [1, -1])
 async def test_a_payer_who_gets_money_from_another_sale_is_in_another_call(shared, endpoint, order):
-    gift = signed(SECRETS[0], to=SALES[1].sender)
+    gift = signed_by(SECRETS[0], to=SALES[1].sender)
     await simulate(shared, *[gift, SALES[1], SALES[2]][::order])
     assert sorted(endpoint.asked) == [1, 2]
 

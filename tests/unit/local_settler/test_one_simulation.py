@@ -7,11 +7,11 @@ import pytest
 
 from gateway import CallReverted, ChainUnavailable, ExecutionError, PaymentRequired
 from gateway.chain.keys import address_of
-from gateway.chain.smart_wallets import sign_authorization
 from gateway.domain import Authorization
 from gateway.domain.eip3009 import BASE
 from gateway_local_settler import settler as module
 from gateway_local_settler.settler import LocalSettler
+from tests.authorizations import signed_by
 
 SECRET, KEY = b"\1" * 32, b"\2" * 32
 PAYER = address_of(SECRET).lower()
@@ -23,16 +23,7 @@ SHARED = "simulate with others"
 
 
 def signed(nonce: int = 1) -> Authorization:
-    unsigned = Authorization(
-        sender=PAYER,
-        recipient="0x" + "22" * 20,
-        value_units=20_000,
-        valid_after=0,
-        valid_before=2_000,
-        nonce=f"0x{nonce:064x}",
-        signature=b"",
-    )
-    return sign_authorization(SECRET, unsigned, BASE)
+    return signed_by(SECRET, nonce)
 
 
 @attrs.define
