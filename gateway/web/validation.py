@@ -104,7 +104,7 @@ def _sent_of(
         slug=slug,
         sent_hash=bodies.sent_hash(body, slug),
         fingerprint="" if request is None else request.fingerprint(slug),
-        quote=attrs.evolve(gateway.lookup_quote(slug, request), body_digest=body_digest),
+        quote=gateway.lookup_quote(slug, request, body_digest=body_digest),
     )
 
 
