@@ -183,6 +183,9 @@ def _open_limit(known: OpenPayments) -> int:
 
 
 async def _acquire(lock: asyncio.Lock, until: float) -> None:
+    if not lock.locked():
+        await lock.acquire()
+        return
     try:
         async with asyncio.timeout_at(until):
             await lock.acquire()
