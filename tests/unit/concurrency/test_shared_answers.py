@@ -193,8 +193,7 @@ async def test_a_caller_asks_again_after_a_begun_question_failed(clock, source):
     source.error = ConnectionError()
     source.may_answer.set()
     shared.begin(source.ask)
-    while not source.questions:
-        await asyncio.sleep(0)
+    await source.asked.wait()
     await asyncio.sleep(0)
     source.error = None
     assert await shared.get(source.ask) == 2
