@@ -235,7 +235,7 @@ class Gateway:
     def lookup_quote(
         self, slug: str, request: GenerationRequest | None, *, body_digest: str = ""
     ) -> Quote:
-        """Return the quote to look a payment on record up by, also of a slug off sale or unknown.
+        """Return the quote to find a payment on record, also of a slug off sale or unknown.
 
         Without a request its price is the base price. Pages are not counted. `body_digest` is that
         of the body.

@@ -84,7 +84,7 @@ def check_size(body: bodies.GenerationBody, size_bytes: int, endpoint: Endpoint)
 async def read_sent(
     gateway: Gateway, body: bodies.GenerationBody, slug: str, body_digest: str = ""
 ) -> SentRequest:
-    """Return a request as its payment is looked up, whether or not it would be accepted now."""
+    """Return a request by which its payment is found, even if it would be refused now."""
     hide_prompt(body.prompt)
     if body.file is None:
         return _sent_of(gateway, body, slug, body_digest)
