@@ -63,7 +63,7 @@ class CircuitBreaker:
     @property
     def is_blocked(self) -> bool:
         """Whether no submit may start now: on trial they run one at a time."""
-        return self.is_open or (self.is_on_trial and self._working > 0)
+        return self.is_open or (self._openings > 0 and self._working > 0)
 
     @contextlib.contextmanager
     def working(self) -> Iterator[None]:

@@ -157,7 +157,9 @@ class Registered:
     @property
     def open_circuit(self) -> CircuitBreaker | None:
         """The open circuit that takes it off sale, the vendor's first; None while it works."""
-        return next((circuit for circuit in self._circuits if circuit.is_open), None)
+        if self.upstream.circuit.is_open:
+            return self.upstream.circuit
+        return self.circuit if self.circuit.is_open else None
 
     @property
     def wait_s(self) -> float:

@@ -77,8 +77,9 @@ class Pace:
         return self._running > 0
 
     def submitted(self) -> None:
-        """Count one submit."""
-        self._submits.append(self._now())
+        """Count one submit, if the vendor limits them."""
+        if self._per_minute < math.inf:
+            self._submits.append(self._now())
 
     def pause(self, seconds: float) -> None:
         """Hold back submits for some seconds, at the provider's request."""
@@ -88,20 +89,20 @@ class Pace:
         """Return the seconds until the next submit; infinite while all slots are taken."""
         if self._running >= self._slots or self._per_minute == 0:
             return math.inf
-        now = self._now()
-        if self._count_recent() < self._per_minute:
-            return max(self.paused_until - now, 0.0)
-        return max(self.paused_until, self._submits[0] + _MINUTE_S) - now
+        next_at = self.paused_until
+        if self._count_recent() >= self._per_minute:
+            next_at = max(next_at, self._submits[0] + _MINUTE_S)
+        return max(next_at - self._now(), 0.0)
 
     def free_submits(self) -> int:
         """Return how many submits may start now."""
         if self.wait_s() > 0:
             return 0
-        return int(min(self._slots - self._running, self._per_minute - self._count_recent()))
+        # `wait_s` has just dropped older submits.
+        return int(min(self._slots - self._running, self._per_minute - len(self._submits)))
 
     def _count_recent(self) -> int:
-        since = self._now() - _MINUTE_S
-        while self._submits and self._submits[0] <= since:
+        while self._submits and self._submits[0] <= self._now() - _MINUTE_S:
             self._submits.popleft()
         return len(self._submits)
 

@@ -31,13 +31,25 @@ class SharedAnswer(Generic[Answer]):
         The question goes on when a caller hangs up: other callers wait for it, and callers that
         hang up again and again would otherwise start a question each time.
         """
-        if self._answers and 0 <= self._now() - self._answered_at < self.ttl_s:
+        if self._is_recent:
             return self._answers[0]
+        return await outlive(self._begin_question(ask))
+
+    def begin(self, ask: Callable[[], Awaitable[Answer]]) -> None:
+        """Ask now if a `get` would, so that a later `get` waits less. Its error is not raised."""
+        if not self._is_recent:
+            self._begin_question(ask)
+
+    @property
+    def _is_recent(self) -> bool:
+        return bool(self._answers) and 0 <= self._now() - self._answered_at < self.ttl_s
+
+    def _begin_question(self, ask: Callable[[], Awaitable[Answer]]) -> "asyncio.Task[Answer]":
         # One that has ended is not under way, though its callback may run only later in this turn.
         if self._question is None or self._question.done():
             self._question = asyncio.create_task(self._ask(ask), name="shared-answer")
             self._question.add_done_callback(self._end_question)
-        return await outlive(self._question)
+        return self._question
 
     async def _ask(self, ask: Callable[[], Awaitable[Answer]]) -> Answer:
         answer = await ask()

@@ -97,7 +97,11 @@ class Exposure:
         purchase, had_to_wait = _Purchase(claim, key_hash, is_repeat), bool(queue.waiting)
         queue.waiting.append(purchase)
         try:
-            await _acquire(queue.lock, until)
+            if had_to_wait:
+                await _acquire(queue.lock, until)
+            else:
+                # Free, and without waiters.
+                await queue.lock.acquire()
             try:
                 yield Turn(self.store, payer, until, self.now, had_to_wait)
             finally:

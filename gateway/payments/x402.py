@@ -316,12 +316,13 @@ class X402Payments(Acceptance):
         await self._check_terms_now(purchase)
         # A restored database may have lost the tasks of earlier transfers.
         cutoff = await self.cutoff_block()
-        is_unspent, head, limits, _ = await asyncio.gather(
+        self._recent_head.begin(self.chain.head)
+        is_unspent, limits, _ = await asyncio.gather(
             purchase.verifier.check_chain(signed),
-            self._recent_head.get(self.chain.head),
             self.exposure.limits(signed),
             self.settlements.prepare(signed),
         )
+        head = await self._recent_head.get(self.chain.head)
         self.standstills.doubt(head.timestamp)
         search_from = max(head.number - _OLDER_NODES_BLOCKS, cutoff + 1)
         if is_unspent:

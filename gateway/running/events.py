@@ -35,7 +35,7 @@ class EventHandover:
     now: Clock = time.time
     poll_s: float = 5.0
     # The shortest time between two rounds. Each task's end asks for one, and most have no events.
-    min_interval_s: float = 0.02
+    min_interval_s: float = 0.1
     _readers: dict[str, EventReader] = attrs.field(factory=dict, init=False)
     # One for each reader, so that one which blocks holds up no other.
     _wakes: dict[str, asyncio.Event] = attrs.field(factory=dict, init=False)

@@ -232,10 +232,13 @@ class Gateway:
             if now < until and honours(one, endpoint, request)
         )
 
-    def lookup_quote(self, slug: str, request: GenerationRequest | None) -> Quote:
-        """Return the quote to look a payment on record up by, also of a slug off sale or unknown.
+    def lookup_quote(
+        self, slug: str, request: GenerationRequest | None, *, body_digest: str = ""
+    ) -> Quote:
+        """Return the quote to find a payment on record, also of a slug off sale or unknown.
 
-        Without a request its price is the base price. Pages are not counted.
+        Without a request its price is the base price. Pages are not counted. `body_digest` is that
+        of the body.
         """
         registered = self.catalog.find(slug)
         endpoint = _unknown(slug) if registered is None else registered.endpoint
@@ -245,6 +248,7 @@ class Gateway:
             wallet=self.settings.wallet,
             network=self.settings.chain,
             resource_url=f"{self.settings.base_url}/api/x402/{slug}",
+            body_digest=body_digest,
         )
 
     def refund_promise(self) -> RefundPromise:

@@ -180,8 +180,10 @@ class WorkerPool:
         if any(attempt.is_alone for attempt in self._working.values()):
             return 0
         loop_time = asyncio.get_running_loop().time()
-        is_held = self._is_busy and loop_time < self._holds_until
-        free_workers = 0 if is_held else max(self.resources.slots.free, 0)
+        is_held = loop_time < self._holds_until and self._is_busy
+        free_workers = max(self.resources.slots.free, 0)
+        if is_held or not free_workers:
+            return 0
         free_submits = sum(upstream.free_submits for upstream in self.catalog.upstreams())
         is_time = loop_time >= self._search_at
         return min(free_workers, free_submits or int(is_time))

@@ -69,16 +69,17 @@ class _Prompt:
     def may_be_in(self, text: str) -> bool:
         """Check quickly whether `take_out_of` could change a text.
 
-        Every spelling contains the prompt's words unchanged. A text that shares `_RUN_CHARS` in a
-        row with the prompt contains a whole piece of `_GRAM_CHARS`, at any alignment.
+        Every spelling contains the prompt's words unchanged. If text and prompt share `_RUN_CHARS`
+        in a row, each contains a whole piece of `_GRAM_CHARS` of the other, at any alignment.
         """
         # For a long text this check would take longer than the search. Only `unquote` changes
         # words: those after a percent sign.
         is_long = len(text) > _MAX_SKIMMED_CHARS
         if is_long or "%" in self._text or self._longest_word in text:
             return True
-        starts = range(0, len(text) - _GRAM_CHARS + 1, _GRAM_CHARS)
-        return any(text[at : at + _GRAM_CHARS] in self._text for at in starts)
+        shorter, longer = sorted((text, self._text), key=len)
+        starts = range(0, len(shorter) - _GRAM_CHARS + 1, _GRAM_CHARS)
+        return any(shorter[at : at + _GRAM_CHARS] in longer for at in starts)
 
     @cached_property
     def _longest_word(self) -> str:

@@ -84,7 +84,7 @@ def check_size(body: bodies.GenerationBody, size_bytes: int, endpoint: Endpoint)
 async def read_sent(
     gateway: Gateway, body: bodies.GenerationBody, slug: str, body_digest: str = ""
 ) -> SentRequest:
-    """Return a request as its payment is looked up, whether or not it would be accepted now."""
+    """Return a request by which its payment is found, even if it would be refused now."""
     hide_prompt(body.prompt)
     if body.file is None:
         return _sent_of(gateway, body, slug, body_digest)
@@ -104,7 +104,7 @@ def _sent_of(
         slug=slug,
         sent_hash=bodies.sent_hash(body, slug),
         fingerprint="" if request is None else request.fingerprint(slug),
-        quote=attrs.evolve(gateway.lookup_quote(slug, request), body_digest=body_digest),
+        quote=gateway.lookup_quote(slug, request, body_digest=body_digest),
     )
 
 

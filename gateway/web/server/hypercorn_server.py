@@ -5,6 +5,7 @@ import contextlib
 import socket
 from collections import deque
 from collections.abc import Callable, Iterator
+from http import HTTPStatus
 from typing import Any
 
 from hypercorn.asyncio import serve
@@ -31,7 +32,7 @@ from gateway.web.server.dates import date_line
 from gateway.web.server.open_connections import Connections
 
 # Statuses without a body.
-_BODILESS = (204, 304)
+_BODILESS = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
 _CLOSE = (b"connection", b"close")
 
 
@@ -130,8 +131,8 @@ def guarded(app: Asgi) -> Asgi:
         try:
             await app(scope, exchange.receive, exchange.send)
         finally:
-            if exchange.written_status is not None:
-                await exchange.notify_server(exchange.written_status)
+            if exchange.is_written:
+                await exchange.notify_server()
 
     return guarded_app
 
@@ -146,8 +147,8 @@ def _is_event_stream(start: Message) -> bool:
 class _Exchange:
     """One request and its answer."""
 
-    # Set after an answer was written without the server.
-    written_status: int | None = None
+    # Whether an answer was written without the server.
+    is_written = False
     _is_over = False
 
     def __init__(self, guard: Guard, scope: Message, receive: Receive, send: Send) -> None:
@@ -218,13 +219,15 @@ class _Exchange:
             return False
         first = b"HTTP/1.1 %d \r\n" % status
         self.guard.write(b"".join((first, lines, date_line(), b"\r\n", body)))
-        self.guard.is_written, self.written_status = True, status
+        self.guard.is_written = self.is_written = True
         return True
 
-    async def notify_server(self, status: int) -> None:
-        """Report a written answer to the server; the guard drops the server's bytes for it."""
-        headers = [(b"content-length", b"0")]
-        await self._send({"type": "http.response.start", "status": status, "headers": headers})
+    async def notify_server(self) -> None:
+        """Report a written answer to the server; the guard drops the server's bytes for it.
+
+        So the server gets the status that needs no header, which it would check.
+        """
+        await self._send({"type": "http.response.start", "status": HTTPStatus.NO_CONTENT})
         await self._send({"type": "http.response.body"})
         self._end()
 

@@ -174,3 +174,26 @@ async def test_a_caller_in_the_turn_in_which_a_question_ends_asks_anew(clock, er
 
     first, second = await asyncio.gather(shared.get(end_now), call_then(), return_exceptions=True)
     assert (first, second) == (error or "old", "new")
+
+
+async def test_a_question_that_was_begun_answers_a_later_caller(clock, source):
+    shared = SharedAnswer(clock, ttl_s=5.0)
+    shared.begin(source.ask)
+    await source.asked.wait()
+    shared.begin(source.ask)
+    source.may_answer.set()
+    assert await shared.get(source.ask) == 1
+    shared.begin(source.ask)  # the answer is recent
+    clock.at += 5.0
+    assert await shared.get(source.ask) == 2
+
+
+async def test_a_caller_asks_again_after_a_begun_question_failed(clock, source):
+    shared = SharedAnswer(clock, ttl_s=5.0)
+    source.error = ConnectionError()
+    source.may_answer.set()
+    shared.begin(source.ask)
+    await source.asked.wait()
+    await asyncio.sleep(0)
+    source.error = None
+    assert await shared.get(source.ask) == 2
