@@ -6,10 +6,11 @@ Signing is about ten times faster than by eth_account.
 import functools
 from collections.abc import Sequence
 from types import ModuleType
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import attrs
 from btclib_secp256k1 import recovery
+from btclib_secp256k1.keys import pubkey_from_prvkey
 from eth_hash.auto import keccak
 
 from gateway.concurrency.late_imports import import_ethereum
@@ -46,9 +47,20 @@ def _import_rlp() -> ModuleType:
     return import_ethereum("rlp")
 
 
+def _encode(fields: list[Any]) -> bytes:
+    """Encode byte strings and lists of them as RLP."""
+    # They need no serializer, and finding out takes two thirds of the time.
+    return bytes(_import_rlp().encode(fields, infer_serializer=False))
+
+
+@functools.lru_cache(maxsize=16)
+def _public_key(secret: bytes) -> bytes:
+    """Return the key by which a signature is checked; deriving it takes a fifth of signing."""
+    return pubkey_from_prvkey(secret, compressed=False)
+
+
 def sign_transaction(secret: bytes, transaction: Transaction) -> tuple[str, bytes]:
     """Sign a transaction; returns (hash, raw bytes), identical to eth_account's."""
-    rlp = _import_rlp()
     fields = [
         _big_endian(transaction["chainId"]),
         _big_endian(transaction["nonce"]),
@@ -61,10 +73,10 @@ def sign_transaction(secret: bytes, transaction: Transaction) -> tuple[str, byte
         # The access list.
         [],
     ]
-    digest = keccak(_TYPE + rlp.encode(fields))
-    signature, recovery_id = recovery.sign(digest, secret)
+    digest = keccak(_TYPE + _encode(fields))
+    signature, recovery_id = recovery.sign(digest, secret, pubkey=_public_key(secret))
     r, s = signature[:32].lstrip(b"\0"), signature[32:].lstrip(b"\0")
-    raw = _TYPE + bytes(rlp.encode([*fields, _big_endian(recovery_id), r, s]))
+    raw = _TYPE + _encode([*fields, _big_endian(recovery_id), r, s])
     return "0x" + keccak(raw).hex(), raw
 
 
