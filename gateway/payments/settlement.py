@@ -279,7 +279,8 @@ class Drivers:
         if self._is_stopped and payment.id not in self._running:
             return
         driver = self.ensure(payment, settle, drive_s=drive_s)
-        await asyncio.wait({driver}, timeout=wait_s)
+        if wait_s > 0:
+            await asyncio.wait({driver}, timeout=wait_s)
 
     def ensure(
         self,
