@@ -1,6 +1,8 @@
 """`make proof` records its runs in docs/proof-runs.md."""
 
+import re
 import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -8,6 +10,14 @@ import pytest
 
 from tests.proof import record
 
+ROOT = Path(__file__).parents[3]
+# Imports programs by name; of a package, what `python -m` runs.
+IMPORTS = """
+import importlib, importlib.util, sys
+for name in sys.argv[1:]:
+    is_package = importlib.util.find_spec(name).submodule_search_locations is not None
+    importlib.import_module(f"{name}.__main__" if is_package else name)
+"""
 TABLE = "# Runs\n\n| proof | date |\n|---|---|\n"
 
 
@@ -48,6 +58,14 @@ def test_a_row_names_the_day_the_commit_and_the_result():
 
 
 def test_the_page_takes_rows():
-    page = (Path(__file__).parents[3] / "docs/proof-runs.md").read_text("utf-8")
+    page = (ROOT / "docs/proof-runs.md").read_text("utf-8")
     row = record.make_row("none", datetime.now(UTC), "1234567", 60, is_held=False)
     assert record.with_row(page, "none", row).endswith(f"|\n{row}\n")
+
+
+def test_every_proof_can_start_outside_of_pytest():
+    names = set(re.findall(r"-m (tests\.proof\.[a-z._]+)", (ROOT / "Makefile").read_text("utf-8")))
+    assert {"tests.proof.fuzz", "tests.proof.crashes.power"} < names
+    command = [sys.executable, "-c", IMPORTS, *sorted(names)]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")

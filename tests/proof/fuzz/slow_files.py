@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import attrs
-import documents_pdf as pdf
 from PIL import Image
 
 from gateway import Settings
@@ -29,6 +28,7 @@ from gateway_demo.sample import sample_pdf
 from gateway_testing.provider.samples import PICTURE
 from tests.conftest import WALLET, Running, new_account, running
 from tests.patience import PATIENCE_S
+from tests.proof.providers import documents_pdf as pdf
 
 # Slug, file name and bytes.
 File = tuple[str, str, bytes]
