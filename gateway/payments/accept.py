@@ -6,7 +6,7 @@ import hashlib
 import re
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import attrs
 import structlog
@@ -34,6 +34,10 @@ from gateway.telemetry import signals
 Value = TypeVar("Value")
 # A buyer who reads it believes it and pays again, so no other code may write it.
 _UNCHARGED = "nothing was charged"
+_IN_PROGRESS = (
+    "Another request with this payment is in progress. Send the same request again in a few "
+    "seconds."
+)
 _CODE = re.compile(r"\w{1,80}", re.ASCII)
 _SERVER_ERROR = 500
 # The cutoff block's key in the store.
@@ -47,6 +51,26 @@ class Accepted:
 
     task: Task
     headers: Mapping[str, str] = attrs.field(factory=dict)
+
+
+@attrs.define(eq=False, repr=False)
+class Claimant:
+    """A paid request, until it is decided whether it takes its payment."""
+
+    # The payment's claim and the hash of the payer's Idempotency-Key, as soon as they are read.
+    names: frozenset[str] = frozenset()
+    decided: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
+
+    def name(self, *names: str | None) -> None:
+        """Set the names; None is no name."""
+        self.names = frozenset(filter(None, names))
+
+
+class Find(Protocol):
+    """Looks up a payment on record, and names the claimant first."""
+
+    def __call__(self, *, claimant: Claimant) -> Awaitable[Accepted | None]:
+        """Return the task, or None."""
 
 
 def receipt_of(make: Callable[..., Mapping[str, str]], *arguments: Any) -> Mapping[str, str]:
@@ -86,21 +110,21 @@ def payable_price(quote: Quote, request: GenerationRequest, units: int) -> int:
 
 
 def say_uncharged(refusal: GatewayError) -> GatewayError:
-    """Return a refusal with the words that nothing was charged, after its first clause.
+    """Return a refusal marked as uncharged, with these words after its first clause.
 
-    Only code that has just read the claims may call this. A 400 or 402 does not need it. An unknown
-    outcome (`StoreUnavailable`) must not have it. The given error stays as it is: requests that
-    share a question to the chain are refused by the same one, and may have been charged.
+    Only code that has just read the claims may call this. A 400 or 402 does not need the words. An
+    unknown outcome (`StoreUnavailable`) must not have them. The given error stays as it is:
+    requests that share a question to the chain are refused by the same one, and may have been
+    charged.
     """
-    is_unknown = isinstance(refusal, StoreUnavailable)
-    if is_unknown or not isinstance(refusal, ExecutionError | TooManyRequests):
+    if isinstance(refusal, StoreUnavailable):
         return refusal
-    if _UNCHARGED in refusal.message.lower():
-        return refusal
-    cause, _, advice = refusal.message.removesuffix(".").partition(". ")
     told = type(refusal).__new__(type(refusal), *refusal.args)
-    vars(told).update(vars(refusal))
-    told.message = f"{cause}; {_UNCHARGED}." + (f" {advice}." if advice else "")
+    vars(told).update(vars(refusal), is_uncharged=True)
+    has_words = _UNCHARGED in refusal.message.lower()
+    if isinstance(refusal, ExecutionError | TooManyRequests) and not has_words:
+        cause, _, advice = refusal.message.removesuffix(".").partition(". ")
+        told.message = f"{cause}; {_UNCHARGED}." + (f" {advice}." if advice else "")
     return told
 
 
@@ -149,18 +173,19 @@ class Acceptance:
     standstills: Standstills = attrs.field(factory=never)
     # Seconds to wait for a settlement; then the response is a task whose payment is still open.
     outcome_s: float = 20.0
+    # Seconds that a refusal waits for other requests with the same payment.
+    twins_s: float = 10.0
     _unfinished: set[asyncio.Task[Any]] = attrs.field(factory=set, init=False)
     # A future for each purchase that has no response yet.
     _in_progress: set[asyncio.Future[None]] = attrs.field(factory=set, init=False)
+    _claimants: set[Claimant] = attrs.field(factory=set, init=False)
 
     @_cutoff.default
     def _make_cutoff(self) -> SharedAnswer[int]:
         return SharedAnswer(self.now, ttl_s=0.0)
 
     async def find_or_buy(
-        self,
-        find: Callable[[], Awaitable[Accepted | None]],
-        buy: Callable[[PaymentRequired | None], Awaitable[Accepted]],
+        self, find: Find, buy: Callable[[PaymentRequired | None], Awaitable[Accepted]]
     ) -> Accepted:
         """Return the task of a payment on record, else buy one. Every paid request comes here.
 
@@ -169,28 +194,69 @@ class Acceptance:
         200 would believe the refusal and pay again. A concurrent request may have paid while `buy`
         refused this one.
         """
-        known = refused = None
+        claimant = Claimant()
+        self._claimants.add(claimant)
         try:
-            known = await find()
-        except PaymentRequired as other:
-            # The payment is for something else. `buy` refuses it too, and knows the price.
-            refused = other
-        if known is not None:
-            return known
-        try:
-            await self.standstills.wait()
-            return await buy(refused)
-        except GatewayError as refusal:
-            # An earlier request of a client that disconnected may be reserving right now. A commit
-            # after this refusal would charge the buyer despite it.
+            known = refused = None
+            try:
+                known = await find(claimant=claimant)
+            except PaymentRequired as other:
+                # The payment is for something else. `buy` refuses it too, and knows the price.
+                refused = other
+            if known is not None:
+                return known
+            try:
+                await self.standstills.wait()
+                return await buy(refused)
+            except GatewayError as refusal:
+                # Two refused requests must not wait for each other.
+                self._decide(claimant)
+                return await self._find_despite(refusal, find, claimant)
+        finally:
+            self._decide(claimant)
+
+    def _decide(self, claimant: Claimant) -> None:
+        self._claimants.discard(claimant)
+        claimant.decided.set()
+
+    async def _find_despite(
+        self, refusal: GatewayError, find: Find, claimant: Claimant
+    ) -> Accepted:
+        """Return the task that another request has paid for; raise the refusal if there is none.
+
+        Raises `ExecutionError` if another request can still take the same payment after `twins_s`:
+        a client that believes a refusal pays again. The money of a direct transfer has moved
+        before, so its `PaymentError` does not wait.
+        """
+        until = asyncio.get_running_loop().time() + self.twins_s
+        while True:
+            if not isinstance(refusal, PaymentError):
+                await self._wait_for_twins(claimant, until)
+            # A request whose client disconnected may be reserving right now.
             await self.wait_for_writes()
             try:
-                known = await find()
+                known = await find(claimant=claimant)
             except GatewayError as other:
                 raise _choose_refusal(refusal, other) from None
-            if known is None:
-                raise say_uncharged(refusal) from refusal
-            return known
+            if known is not None:
+                return known
+            if isinstance(refusal, PaymentError) or self._find_twin(claimant) is None:
+                # The checks of other nodes cannot be seen.
+                is_known = not claimant.names or not self.store.nodes.has_other_sellers
+                raise (say_uncharged(refusal) if is_known else refusal) from refusal
+
+    async def _wait_for_twins(self, claimant: Claimant, until: float) -> None:
+        try:
+            async with asyncio.timeout_at(until):
+                while twin := self._find_twin(claimant):
+                    await twin.decided.wait()
+        except TimeoutError:
+            raise ExecutionError(_IN_PROGRESS) from None
+
+    def _find_twin(self, claimant: Claimant) -> Claimant | None:
+        """Return another request in this process that can take the same payment, if any."""
+        names = claimant.names
+        return next((other for other in self._claimants if other.names & names), None)
 
     def _new_task(
         self,

@@ -21,6 +21,7 @@ from gateway.errors import ExecutionError, InvalidPayment, StoreUnavailable, TxN
 from gateway.payments.accept import (
     Acceptance,
     Accepted,
+    Claimant,
     reached_price,
 )
 from gateway.payments.sent import SentRequest
@@ -120,13 +121,20 @@ class DirectPayments(Acceptance):
             )
 
     async def find_transfer(
-        self, sent: SentRequest, tx_hash: str, idempotency_key: str | None
+        self,
+        sent: SentRequest,
+        tx_hash: str,
+        idempotency_key: str | None,
+        *,
+        claimant: Claimant | None = None,
     ) -> Accepted | None:
         """Return the task of a transaction on record, or None if it has paid for nothing.
 
         Raises `TxAlreadyUsed` without the key of that purchase, and `IdempotencyConflict` if the
         key belongs to another request.
         """
+        if claimant is not None:
+            claimant.name(transaction_key(tx_hash))
         fingerprint = _fingerprint(sent.fingerprint, tx_hash)
         with self._counted(sent.slug, Flow.DIRECT):
             task = await self.store.find_direct(

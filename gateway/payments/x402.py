@@ -29,6 +29,7 @@ from gateway.errors import PaymentRequired, ValidationError
 from gateway.payments.accept import (
     Acceptance,
     Accepted,
+    Claimant,
     covers_cost,
     payer_key_hash,
     receipt_of,
@@ -136,6 +137,8 @@ class X402Payments(Acceptance):
         header: str,
         idempotency_key: str | None = None,
         verifier: AuthorizationVerifier | None = None,
+        *,
+        claimant: Claimant | None = None,
     ) -> Accepted | None:
         """Return the task of an authorization or key on record, or None.
 
@@ -151,6 +154,8 @@ class X402Payments(Acceptance):
         key = _choose_key(idempotency_key, proof.idempotency_key)
         key_hash = payer_key_hash(proof.authorization.sender, key)
         paid = _Paid(verifier=verifier, proof=proof, sent=sent, key_hash=key_hash)
+        if claimant is not None:
+            claimant.name(paid.claim, key_hash)
         with self._counted(sent.slug, Flow.X402, but=PaymentRequired):
             task = await self._find_known(paid)
             return None if task is None else await self._conclude(paid, task)

@@ -46,6 +46,7 @@ class SqlNodes:
         self._fitness = fitness
         self._roles = roles
         self.has_workers = True
+        self.has_other_sellers = True
         # Why this node takes no new work, as of the last heartbeat; empty if it does.
         self.clock_problem = ""
         self._life = secrets.token_hex(8)
@@ -152,6 +153,7 @@ class SqlNodes:
         ahead_s = heartbeat.ahead_s
         self.clock_problem = records.describe_skew(ahead_s) if is_off(ahead_s, 0.0) else ""
         self.has_workers = heartbeat.has_workers
+        self.has_other_sellers = bool({*heartbeat.sellers} - {self.name})
         self._note_lives(heartbeat.lives)
         return heartbeat.leads
 
