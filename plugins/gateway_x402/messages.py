@@ -12,7 +12,7 @@ from typing import Any
 
 import attrs
 
-from gateway import Challenge, Payment, PaymentRequired, Proof, Quote
+from gateway import Challenge, Endpoint, Payment, PaymentRequired, Proof, Quote
 from gateway.domain.eip3009 import checksum_address
 from gateway.domain.listing import BAZAAR, UPFRONT, bazaar_of, resource_of
 from gateway.domain.refund_promise import REFUND_POLICY
@@ -28,7 +28,8 @@ from gateway.errors import ValidationError
 MAX_TIMEOUT_S = 300
 # If the head of a response is longer than a memory page, nginx returns a 502. The other headers
 # take 1,200 bytes, half of them for the MPP challenge. A longer challenge leaves out first the
-# request's fields, then the response. /openapi.json has all of it.
+# request's fields, then all of the description but its first sentence, then the response.
+# /openapi.json has all of it.
 _MAX_CHARS = 2_780
 _IDENTIFIER = "payment-identifier"
 _MIN_ID_CHARS, _MAX_ID_CHARS = 16, 128
@@ -95,7 +96,8 @@ def challenge(quote: Quote, reason: str | None, version: int, *, name: str = "")
     }
     if quote.refund is not None:
         extensions[REFUND_POLICY] = quote.refund.extension()
-    return Challenge(body=body, headers={"PAYMENT-REQUIRED": _encode_briefly(header, quote)})
+    encoded = _encode_briefly(header, quote.endpoint)
+    return Challenge(body=body, headers={"PAYMENT-REQUIRED": encoded})
 
 
 def _describe_price(quote: Quote) -> str:
@@ -106,15 +108,28 @@ def _describe_price(quote: Quote) -> str:
     return " ".join(filter(None, (asked, refund, network.notice)))
 
 
-def _encode_briefly(header: dict[str, Any], quote: Quote) -> str:
-    """Encode a challenge. If it is too long, it describes less of request and response."""
+def _encode_briefly(header: dict[str, Any], endpoint: Endpoint) -> str:
+    """Encode a challenge. If it is too long, it describes less of request, offer and response."""
     encoded = encode(header)
-    for shorter in ({"has_fields": False}, {"has_fields": False, "has_output": False}):
+    for shorten in (_omit_fields, _keep_first_sentence, _omit_output):
         if len(encoded) <= _MAX_CHARS:
             break
-        header["extensions"][BAZAAR] = bazaar_of(quote.endpoint, **shorter)
+        shorten(header, endpoint)
         encoded = encode(header)
     return encoded
+
+
+def _omit_fields(header: dict[str, Any], endpoint: Endpoint) -> None:
+    header["extensions"][BAZAAR] = bazaar_of(endpoint, has_fields=False)
+
+
+def _keep_first_sentence(header: dict[str, Any], _: Endpoint) -> None:
+    first, stop, _rest = header["resource"]["description"].partition(". ")
+    header["resource"]["description"] = first + stop.strip()
+
+
+def _omit_output(header: dict[str, Any], endpoint: Endpoint) -> None:
+    header["extensions"][BAZAAR] = bazaar_of(endpoint, has_fields=False, has_output=False)
 
 
 def _build_entry_v2(quote: Quote, token: str) -> dict[str, Any]:
