@@ -103,13 +103,23 @@ UNSUPPORTED = {
 async def test_an_endpoint_that_takes_all_other_calls_keeps_its_place(
     chain, nodes, announced, fault
 ):
-    nodes[0].faults = itertools.repeat(fault)
-    for sale in SALES[:3]:
+    for node in nodes:
+        node.faults = itertools.repeat(fault)
+    for sale in SALES[:4]:
         assert await chain.simulate_plain(sale) is False
         await chain.code(sale.sender)
-    assert nodes[0].seen == [SHARED, *["eth_getCode"] * 3]
-    assert nodes[1].seen == []
+    assert nodes[0].seen == [SHARED, *["eth_getCode"] * 4]
+    assert set(nodes[1].seen) <= {SHARED, "eth_chainId", "eth_call"}
+    assert nodes[1].seen.count(SHARED) == 1
     assert announced == []
+
+
+@pytest.mark.parametrize("fault", UNSUPPORTED.values(), ids=UNSUPPORTED)
+async def test_the_next_endpoint_simulates_while_the_first_does_not(chain, nodes, fault):
+    nodes[0].faults = itertools.repeat(fault)
+    shown = [await chain.simulate_plain(sale) for sale in SALES[:3]]
+    assert shown == [False, True, True]
+    assert nodes[0].seen.count(SHARED) == 1
 
 
 BUSY = {
