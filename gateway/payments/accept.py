@@ -12,6 +12,7 @@ import attrs
 import structlog
 
 from gateway.catalog.fallbacks import fill_defaults
+from gateway.chain.authorization_checks import SPENT
 from gateway.chain.block_times import last_block_by
 from gateway.concurrency.awaiting import outlive
 from gateway.concurrency.shared_answers import SharedAnswer
@@ -139,6 +140,14 @@ def _choose_refusal(refusal: GatewayError, other: GatewayError) -> GatewayError:
     return other if is_unknown or isinstance(refusal, PaymentRequired | PaymentError) else refusal
 
 
+def _is_on_record(other: GatewayError) -> bool:
+    """Whether the search's error may mean that the refused payment has paid for something else.
+
+    Any other `PaymentRequired` refuses a payment that is not on record, whose key is.
+    """
+    return not isinstance(other, PaymentRequired) or other.reason == SPENT
+
+
 def payer_key_hash(payer: str, idempotency_key: str | None) -> str | None:
     """Return the hash that the store keeps for a payer's Idempotency-Key.
 
@@ -230,20 +239,28 @@ class Acceptance:
         """
         until = asyncio.get_running_loop().time() + self.twins_s
         while True:
-            if not isinstance(refusal, PaymentError):
-                await self._wait_for_twins(claimant, until)
             # A request whose client disconnected may be reserving right now.
             await self.wait_for_writes()
             try:
                 known = await find(claimant=claimant)
             except GatewayError as other:
-                raise _choose_refusal(refusal, other) from None
+                chosen = _choose_refusal(refusal, other)
+                raise (
+                    chosen if _is_on_record(other) else self._mark_uncharged(chosen, claimant)
+                ) from None
             if known is not None:
                 return known
             if isinstance(refusal, PaymentError) or self._find_twin(claimant) is None:
-                # The checks of other nodes cannot be seen.
-                is_known = not claimant.names or not self.store.nodes.has_other_sellers
-                raise (say_uncharged(refusal) if is_known else refusal) from refusal
+                raise self._mark_uncharged(refusal, claimant) from refusal
+            await self._wait_for_twins(claimant, until)
+
+    def _mark_uncharged(self, refusal: GatewayError, claimant: Claimant) -> GatewayError:
+        """Return the refusal marked as uncharged, unless another node may take the payment.
+
+        The checks of other nodes cannot be seen.
+        """
+        is_known = not claimant.names or not self.store.nodes.has_other_sellers
+        return say_uncharged(refusal) if is_known else refusal
 
     async def _wait_for_twins(self, claimant: Claimant, until: float) -> None:
         try:

@@ -6,10 +6,12 @@ import time
 import attrs
 import pytest
 
+from gateway.chain.authorization_checks import SPENT
 from tests.authorizations import header_of
 from tests.conftest import WALLET, Payer, buy, running
 from tests.gateway.direct.test_direct_route import claim
 from tests.held_checks import first_held
+from tests.patience import until
 
 ELSEWHERE = "0x" + "99" * 20
 EVERYTHING = 100_000_000
@@ -73,6 +75,27 @@ async def test_a_refusal_that_waits_too_long_says_nothing_about_the_charge(
     }
     again = await buy(gateway, header)
     assert (await again.get_json())["taskId"] == (await (await bought).get_json())["taskId"]
+
+
+async def test_a_payment_on_record_for_another_request_is_refused_while_that_one_waits(
+    gateway, payer, chain
+):
+    chain.set_automine(False)
+    header = payer.header()
+    bought = asyncio.create_task(buy(gateway, header))
+
+    async def is_sent():
+        return (await gateway.services.store.counts())["payments"].get("settling")
+
+    await until(is_sent)
+    again = asyncio.create_task(buy(gateway, header))
+    answer = await buy(gateway, header, prompt="a house")
+    body = await answer.get_json()
+    assert (answer.status_code, body["error"]) == (402, SPENT)
+    assert "charged" not in body
+    assert not bought.done()
+    chain.set_automine(True)
+    assert {(await answer).status_code for answer in (bought, again)} == {200}
 
 
 async def test_requests_that_are_all_refused_do_not_wait_for_each_other(gateway, payer):
