@@ -244,10 +244,9 @@ class Acceptance:
             try:
                 known = await find(claimant=claimant)
             except GatewayError as other:
-                chosen = _choose_refusal(refusal, other)
-                raise (
-                    chosen if _is_on_record(other) else self._mark_uncharged(chosen, claimant)
-                ) from None
+                refusal, known = _choose_refusal(refusal, other), None
+                if _is_on_record(other):
+                    raise refusal from None
             if known is not None:
                 return known
             if isinstance(refusal, PaymentError) or self._find_twin(claimant) is None:
