@@ -56,6 +56,24 @@ async def test_a_refusal_waits_for_the_request_that_may_take_its_payment(
     assert chain.usdc_balance(WALLET) == 20_000
 
 
+async def test_a_refusal_whose_key_is_on_record_waits_for_its_own_payment(
+    gateway, provider, payer, chain, clock
+):
+    key = {"name": "PAYMENT-SIGNATURE"}
+    assert (await buy(gateway, identified(payer, 1), **key)).status_code == 200
+    keyless = payer.header(nonce=b"\2" * 32)
+    async with first_held(provider, lambda: buy(gateway, keyless)) as (bought, held):
+        clock.offset_s += 400
+        refused = asyncio.create_task(buy(gateway, identified(payer, 2), **key))
+        await asyncio.wait({refused}, timeout=0.3)
+        clock.offset_s -= 400
+        held.may_go_on.set()
+        assert (await bought).status_code == 200
+        answer = await refused
+    assert (await answer.get_json()).get("charged") is None
+    assert chain.usdc_balance(WALLET) == 40_000
+
+
 async def test_a_refusal_that_waits_too_long_says_nothing_about_the_charge(
     gateway, provider, payer, chain
 ):
