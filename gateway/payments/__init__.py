@@ -9,7 +9,8 @@ import attrs
 
 from gateway.contracts import AuthorizationVerifier, Quote
 from gateway.domain import GenerationRequest
-from gateway.payments.accept import Accepted, Claimant
+from gateway.payments.accept import Accepted
+from gateway.payments.claimants import Claimant
 from gateway.payments.direct import DirectPayments
 from gateway.payments.exposure import Exposure
 from gateway.payments.failed_settlements import FailedSettlements

@@ -28,6 +28,7 @@ from gateway.errors import (
     StoreUnavailable,
     TooManyRequests,
 )
+from gateway.payments.claimants import Claimant, Claimants
 from gateway.payments.way_values import checked_headers
 from gateway.store import SqlStore
 from gateway.telemetry import signals
@@ -35,10 +36,6 @@ from gateway.telemetry import signals
 Value = TypeVar("Value")
 # A buyer who reads it believes it and pays again, so no other code may write it.
 _UNCHARGED = "nothing was charged"
-_IN_PROGRESS = (
-    "Another request with this payment is in progress. Send the same request again in a few "
-    "seconds."
-)
 _CODE = re.compile(r"\w{1,80}", re.ASCII)
 _SERVER_ERROR = 500
 # The cutoff block's key in the store.
@@ -52,19 +49,6 @@ class Accepted:
 
     task: Task
     headers: Mapping[str, str] = attrs.field(factory=dict)
-
-
-@attrs.define(eq=False, repr=False)
-class Claimant:
-    """A paid request, until it is decided whether it takes its payment."""
-
-    # The payment's claim and the hash of the payer's Idempotency-Key, as soon as they are read.
-    names: frozenset[str] = frozenset()
-    decided: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
-
-    def name(self, *names: str | None) -> None:
-        """Set the names; None is no name."""
-        self.names = frozenset(filter(None, names))
 
 
 class Find(Protocol):
@@ -182,12 +166,10 @@ class Acceptance:
     standstills: Standstills = attrs.field(factory=never)
     # Seconds to wait for a settlement; then the response is a task whose payment is still open.
     outcome_s: float = 20.0
-    # Seconds that a refusal waits for other requests with the same payment.
-    twins_s: float = 10.0
+    claimants: Claimants = attrs.field(factory=Claimants)
     _unfinished: set[asyncio.Task[Any]] = attrs.field(factory=set, init=False)
     # A future for each purchase that has no response yet.
     _in_progress: set[asyncio.Future[None]] = attrs.field(factory=set, init=False)
-    _claimants: set[Claimant] = attrs.field(factory=set, init=False)
 
     @_cutoff.default
     def _make_cutoff(self) -> SharedAnswer[int]:
@@ -203,9 +185,7 @@ class Acceptance:
         200 would believe the refusal and pay again. A concurrent request may have paid while `buy`
         refused this one.
         """
-        claimant = Claimant()
-        self._claimants.add(claimant)
-        try:
+        with self.claimants.joined() as claimant:
             known = refused = None
             try:
                 known = await find(claimant=claimant)
@@ -219,25 +199,20 @@ class Acceptance:
                 return await buy(refused)
             except GatewayError as refusal:
                 # Two refused requests must not wait for each other.
-                self._decide(claimant)
+                claimant.decide()
                 return await self._find_despite(refusal, find, claimant)
-        finally:
-            self._decide(claimant)
-
-    def _decide(self, claimant: Claimant) -> None:
-        self._claimants.discard(claimant)
-        claimant.decided.set()
 
     async def _find_despite(
         self, refusal: GatewayError, find: Find, claimant: Claimant
     ) -> Accepted:
         """Return the task that another request has paid for; raise the refusal if there is none.
 
-        Raises `ExecutionError` if another request can still take the same payment after `twins_s`:
-        a client that believes a refusal pays again. The money of a direct transfer has moved
-        before, so its `PaymentError` does not wait.
+        A client that believes a 402 pays again, so it waits for the twins: the requests that could
+        take the same payment when this one was refused. Raises `ExecutionError` if one still can
+        then. Another refusal does not wait, and says nothing about the charge if there are twins.
         """
-        until = asyncio.get_running_loop().time() + self.twins_s
+        # Before the look: a twin may reserve during it, and end.
+        twins = self.claimants.twins_of(claimant)
         while True:
             # A request whose client disconnected may be reserving right now.
             await self.wait_for_writes()
@@ -249,9 +224,12 @@ class Acceptance:
                     raise refusal from None
             if known is not None:
                 return known
-            if isinstance(refusal, PaymentError) or self._find_twin(claimant) is None:
-                raise self._mark_uncharged(refusal, claimant) from refusal
-            await self._wait_for_twins(claimant, until)
+            if not twins:
+                raise self._mark_uncharged(refusal, claimant)
+            if not isinstance(refusal, PaymentRequired):
+                raise refusal
+            await self.claimants.wait(twins)
+            twins = ()
 
     def _mark_uncharged(self, refusal: GatewayError, claimant: Claimant) -> GatewayError:
         """Return the refusal marked as uncharged, unless another node may take the payment.
@@ -260,19 +238,6 @@ class Acceptance:
         """
         is_known = not claimant.names or not self.store.nodes.has_other_sellers
         return say_uncharged(refusal) if is_known else refusal
-
-    async def _wait_for_twins(self, claimant: Claimant, until: float) -> None:
-        try:
-            async with asyncio.timeout_at(until):
-                while twin := self._find_twin(claimant):
-                    await twin.decided.wait()
-        except TimeoutError:
-            raise ExecutionError(_IN_PROGRESS) from None
-
-    def _find_twin(self, claimant: Claimant) -> Claimant | None:
-        """Return another request in this process that can take the same payment, if any."""
-        names = claimant.names
-        return next((other for other in self._claimants if other.names & names), None)
 
     def _new_task(
         self,

@@ -21,9 +21,9 @@ from gateway.errors import ExecutionError, InvalidPayment, StoreUnavailable, TxN
 from gateway.payments.accept import (
     Acceptance,
     Accepted,
-    Claimant,
     reached_price,
 )
+from gateway.payments.claimants import Claimant
 from gateway.payments.sent import SentRequest
 
 _PROOF_TYPEHASH = keccak(b"PayerProof(bytes32 txHash,string slug,bytes32 requestHash)")

@@ -30,11 +30,11 @@ from gateway.errors import ExecutionError, PaymentRequired
 from gateway.payments.accept import (
     Acceptance,
     Accepted,
-    Claimant,
     payable_price,
     payer_key_hash,
     receipt_of,
 )
+from gateway.payments.claimants import Claimant
 from gateway.payments.exposure import Exposure
 from gateway.payments.sent import SentRequest
 from gateway.payments.settlement import Drivers

@@ -29,11 +29,11 @@ from gateway.errors import PaymentRequired, ValidationError
 from gateway.payments.accept import (
     Acceptance,
     Accepted,
-    Claimant,
     covers_cost,
     payer_key_hash,
     receipt_of,
 )
+from gateway.payments.claimants import Claimant
 from gateway.payments.exposure import Exposure
 from gateway.payments.methods import PaymentMethods
 from gateway.payments.reconcile import EventSearch
@@ -158,7 +158,11 @@ class X402Payments(Acceptance):
             claimant.name(paid.claim, key_hash)
         with self._counted(sent.slug, Flow.X402, but=PaymentRequired):
             task = await self._find_known(paid)
-            return None if task is None else await self._conclude(paid, task)
+            if task is None:
+                return None
+            if claimant is not None and task.payment.authorization == paid.signed:
+                claimant.decide()
+            return await self._conclude(paid, task)
 
     async def find_slug(self, network: Network, header: str) -> str | None:
         """Return the slug that a header's authorization has paid for, by whichever request.

@@ -7,6 +7,9 @@ import attrs
 import pytest
 
 from gateway.chain.authorization_checks import SPENT
+from gateway.domain import GenerationRequest
+from gateway.payments.claimants import Claimant
+from gateway.payments.sent import SentRequest
 from tests.authorizations import header_of
 from tests.conftest import WALLET, Payer, buy, running
 from tests.gateway.direct.test_direct_route import claim
@@ -77,7 +80,7 @@ async def test_a_refusal_whose_key_is_on_record_waits_for_its_own_payment(
 async def test_a_refusal_that_waits_too_long_says_nothing_about_the_charge(
     gateway, provider, payer, chain
 ):
-    gateway.services.payments.twins_s = 0.05
+    gateway.services.payments.claimants.wait_s = 0.05
     header = payer.header()
     async with first_held(provider, lambda: buy(gateway, header)) as (bought, held):
         payer.transfer(EVERYTHING, to=ELSEWHERE)
@@ -116,6 +119,23 @@ async def test_a_payment_on_record_for_another_request_is_refused_while_that_one
     assert {(await answer).status_code for answer in (bought, again)} == {200}
 
 
+async def test_a_request_whose_payment_is_on_record_holds_up_no_refusal(gateway, payer, chain):
+    chain.set_automine(False)
+    services, header, repeat = gateway.services, payer.header(), Claimant()
+    quote = services.quote(services.catalog["picture"].endpoint)
+    request = GenerationRequest(prompt="a boat")
+    payments = services.payments
+    payments.outcome_s = 0.05
+    bought = await payments.accept_x402(quote, request, header)
+    payments.outcome_s = 20.0
+    sent = SentRequest.of(quote, request)
+    found = asyncio.create_task(payments.find_x402(sent, header, claimant=repeat))
+    await until(repeat.decided.is_set)
+    assert not found.done()
+    chain.set_automine(True)
+    assert (await found).task.id == bought.task.id
+
+
 async def test_requests_that_are_all_refused_do_not_wait_for_each_other(gateway, payer):
     payer.transfer(EVERYTHING, to=ELSEWHERE)
     header = payer.header()
@@ -148,17 +168,35 @@ async def test_a_payment_that_paid_for_another_request_is_not_called_uncharged(
     assert "charged" not in await answer.get_json()
 
 
-async def test_a_transfer_refused_without_a_cause_of_its_own_waits_too(gateway, provider, payer):
+async def test_a_refused_transfer_does_not_wait_for_others_with_its_public_hash(
+    gateway, provider, payer
+):
     tx_hash, key = payer.transfer(20_000), {"Idempotency-Key": "boat"}
     async with first_held(provider, lambda: claim(gateway, tx_hash, headers=key)) as (first, held):
         gateway.services.readiness.is_draining = True
-        second = await held.refuse(lambda: claim(gateway, tx_hash, headers=key))
+        answer = await claim(gateway, tx_hash, headers=key)
+        assert not first.done()
         gateway.services.readiness.is_draining = False
         held.may_go_on.set()
-        answers = await asyncio.gather(first, second)
-    bodies = [await answer.get_json() for answer in answers]
-    assert [answer.status_code for answer in answers] == [200, 200], bodies
-    assert bodies[0]["taskId"] == bodies[1]["taskId"]
+        assert (await first).status_code == 200
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "20")
+    assert "charged" not in await answer.get_data(as_text=True)
+
+
+@pytest.mark.parametrize(("slug", "status"), [("nowhere", 404), ("picture", 503)])
+async def test_only_a_402_waits_for_the_request_that_may_take_its_payment(
+    gateway, provider, payer, slug, status
+):
+    header = payer.header()
+    async with first_held(provider, lambda: buy(gateway, header)) as (bought, held):
+        gateway.services.readiness.is_draining = status == 503
+        answer = await buy(gateway, header, url=f"/api/x402/{slug}")
+        assert not bought.done()
+        gateway.services.readiness.is_draining = False
+        held.may_go_on.set()
+        assert (await bought).status_code == 200
+    assert (answer.status_code, "Retry-After" in answer.headers) == (status, status == 503)
+    assert "charged" not in await answer.get_data(as_text=True)
 
 
 async def test_another_node_may_take_the_payment_so_its_charge_is_unknown(
