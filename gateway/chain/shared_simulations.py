@@ -210,6 +210,8 @@ class SharedSimulations:
         self._in_progress = 0
         # By endpoint.
         self._rests: dict[int, _Rest] = {}
+        # Of all endpoints after one that rests, once one of them was silent before it was asked.
+        self._later_ones = Cooldown(_REST)
 
     async def simulate(self, transfer: Authorization) -> bool:
         """Return whether it succeeds and its payer's account is plain; False if that is unknown.
@@ -276,6 +278,9 @@ class SharedSimulations:
         except TimeoutError as silence:
             if group.silent is not None:
                 group.silent.pause(silence)
+            else:
+                now = asyncio.get_running_loop().time()
+                self._later_ones.begin(now, least_s=0.0, retry_after_s=0.0)
             return frozenset()
         finally:
             self._in_progress -= 1
@@ -289,7 +294,8 @@ class SharedSimulations:
         """
         rest = self._rests.setdefault(endpoint.place, _Rest(endpoint.place))
         if rest.is_on():
-            return None
+            has_later = self._later_ones.until <= asyncio.get_running_loop().time()
+            return None if has_later else frozenset()
         transfers = tuple(group.transfers)
         calls = b"".join(key_call(one, self._network).data for one in transfers)
         call = {
@@ -311,4 +317,5 @@ class SharedSimulations:
                 rest.pause(error)
             return frozenset()
         rest.end()
+        self._later_ones.end()
         return passed

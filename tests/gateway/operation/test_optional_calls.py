@@ -32,11 +32,14 @@ class Node:
     def __init__(self) -> None:
         self.faults: Iterator[partial[web.Response]] = iter(())
         self.seen: list[str] = []
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
 
     async def answer(self, request: web.Request) -> web.Response:
         asked = await request.json()
         call = asked["params"][0] if asked["method"] == "eth_call" else {"to": ""}
         self.seen.append(asked["method"] if "to" in call else SHARED)
+        await self.may_answer.wait()
         if self.seen[-1] == SHARED and (fault := next(self.faults, None)) is not None:
             return fault()
         results = {
@@ -120,6 +123,18 @@ async def test_the_next_endpoint_simulates_while_the_first_does_not(chain, nodes
     shown = [await chain.simulate_plain(sale) for sale in SALES[:3]]
     assert shown == [False, True, True]
     assert nodes[0].seen.count(SHARED) == 1
+
+
+async def test_a_next_endpoint_that_hangs_delays_one_sale(chain, nodes, monkeypatch):
+    nodes[0].faults = itertools.repeat(UNSUPPORTED["error"])
+    await chain.simulate_plain(SALES[0])
+    nodes[1].may_answer.clear()
+    monkeypatch.setattr(shared_simulations, "_PATIENCE_S", 0.2)
+    shown = [await chain.simulate_plain(sale) for sale in SALES[1:5]]
+    nodes[1].may_answer.set()
+    assert shown == [False] * 4
+    # It hangs in the check before the first call.
+    assert len(nodes[1].seen) <= 1
 
 
 BUSY = {
