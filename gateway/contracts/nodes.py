@@ -44,7 +44,7 @@ class NodeRecords(Protocol):
 
     @property
     def has_other_sellers(self) -> bool:
-        """Whether other nodes may sell, as of this node's last heartbeat."""
+        """Whether other nodes may sell, as of a recent heartbeat; True without one."""
         ...
 
     async def register(self, *, now: float) -> None:
