@@ -236,8 +236,10 @@ class Acceptance:
 
         The checks of other nodes cannot be seen.
         """
-        is_known = not claimant.names or not self.store.nodes.has_other_sellers
-        return say_uncharged(refusal) if is_known else refusal
+        may_pay_elsewhere = claimant.names and claimant.may_pay_elsewhere
+        if may_pay_elsewhere and self.store.nodes.has_other_sellers:
+            return refusal
+        return say_uncharged(refusal)
 
     def _new_task(
         self,

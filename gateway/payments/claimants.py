@@ -20,6 +20,8 @@ class Claimant:
 
     # The payment's claim and the hash of the payer's Idempotency-Key, as soon as they are read.
     names: frozenset[str] = frozenset()
+    # Whether another node may take the payment.
+    may_pay_elsewhere: bool = True
     decided: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
 
     def name(self, *names: str | None) -> None:

@@ -44,6 +44,8 @@ from gateway.payments.settlement import Settlements
 # release searches by state.
 _OLDER_NODES_BLOCKS = 30_000
 _HEAD_TTL_S = 60.0
+# So long after its end no node has an authorization in its checks, whatever its clock.
+_OVER_S = 60.0
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
@@ -64,6 +66,11 @@ class _Paid:
     def claim(self) -> str:
         """The authorization's `auth:` claim."""
         return self.sent.quote.network.authorization_key(self.signed.sender, self.signed.nonce)
+
+    def may_pay_elsewhere(self, now: float) -> bool:
+        """Whether another node may take the authorization, for any request."""
+        is_ours = self.signed.recipient == self.sent.quote.wallet.lower()
+        return is_ours and now < self.signed.valid_before + _OVER_S
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
@@ -156,6 +163,7 @@ class X402Payments(Acceptance):
         paid = _Paid(verifier=verifier, proof=proof, sent=sent, key_hash=key_hash)
         if claimant is not None:
             claimant.name(paid.claim, key_hash)
+            claimant.may_pay_elsewhere = paid.may_pay_elsewhere(self.now())
         with self._counted(sent.slug, Flow.X402, but=PaymentRequired):
             task = await self._find_known(paid)
             if task is None:
