@@ -28,7 +28,7 @@ def acceptance() -> Acceptance:
 
 @attrs.define
 class Buyer:
-    """One request, which stands still in its checks until it is let go."""
+    """One request, which waits in its checks until it is let go."""
 
     acceptance: Acceptance
     ledger: set[str]
