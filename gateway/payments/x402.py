@@ -44,7 +44,7 @@ from gateway.payments.settlement import Settlements
 # release searches by state.
 _OLDER_NODES_BLOCKS = 30_000
 _HEAD_TTL_S = 60.0
-# So long after its end no node has an authorization in its checks, whatever its clock.
+# So long after its end no node has an authorization in its checks. Clocks of nodes differ by less.
 _OVER_S = 60.0
 
 
