@@ -216,8 +216,8 @@ EVENTS: dict[str, str] = {
     "trial.failed": "A generation from the page of an endpoint ended by a fault.",
     "rpc.not_shared": (
         "An RPC endpoint did not take a simulation that sales share, or did not answer it in time. "
-        "Each is simulated alone. The next attempt follows within five minutes, and no line until "
-        "one succeeds."
+        "Later sales ask the next endpoint; without one, each is simulated alone. The next attempt "
+        "follows within five minutes, and no line until one succeeds."
     ),
     "rpc.failed": "An RPC endpoint failed; `endpoint` is its position in GATEWAY_RPC_URLS.",
     "setting.of_disabled_plugin": "Settings of a disabled plugin are set; they have no effect.",

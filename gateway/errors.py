@@ -12,6 +12,8 @@ class GatewayError(Exception):
 
     status: ClassVar[int] = 500
     code: ClassVar[str | None] = "INTERNAL_ERROR"
+    # Whether the gateway has checked that the refused payment took nothing.
+    is_uncharged: bool = False
 
     def __init__(self, message: str, *, details: str | None = None) -> None:
         super().__init__(message)

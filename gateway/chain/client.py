@@ -63,7 +63,10 @@ class Web3Chain:
             timing=timing or RetryTiming(),
         )
         self._simulations = SharedSimulations(
-            self._network, partial(self._rpc.ask_in_order, within_s=RETRY_S)
+            self._network,
+            partial(
+                self._rpc.ask_in_order, is_final=lambda passed: passed is not None, within_s=RETRY_S
+            ),
         )
         self._fees: SharedAnswer[tuple[int, int]] = SharedAnswer(time.monotonic, ttl_s=_FEES_TTL_S)
         # By endpoint, number and hash. A block that lacks a receipt is never kept.

@@ -96,8 +96,8 @@ f1            CALL             1 if the transfer succeeds
 _log = structlog.get_logger()
 
 Passed = frozenset[Authorization]
-AskInOrder = Callable[[Callable[[Endpoint], Awaitable[Passed]]], Awaitable[Passed]]
-"""Asks the endpoints in order, and retries while they refuse."""
+AskInOrder = Callable[[Callable[[Endpoint], Awaitable[Passed | None]]], Awaitable[Passed | None]]
+"""Asks the endpoints in order until one does not rest, and retries while they refuse."""
 
 
 def _assemble(token: str) -> bytes:
@@ -210,6 +210,8 @@ class SharedSimulations:
         self._in_progress = 0
         # By endpoint.
         self._rests: dict[int, _Rest] = {}
+        # Of all endpoints after one that rests, once one of them was silent before it was asked.
+        self._later_ones = Cooldown(_REST)
 
     async def simulate(self, transfer: Authorization) -> bool:
         """Return whether it succeeds and its payer's account is plain; False if that is unknown.
@@ -269,26 +271,31 @@ class SharedSimulations:
         self._in_progress += 1
         try:
             async with asyncio.timeout(_PATIENCE_S):
-                return await self._ask_in_order(partial(self._ask, group=group))
+                passed = await self._ask_in_order(partial(self._ask, group=group))
+                return passed or frozenset()
         except ChainUnavailable:
             return frozenset()
         except TimeoutError as silence:
             if group.silent is not None:
                 group.silent.pause(silence)
+            else:
+                now = asyncio.get_running_loop().time()
+                self._later_ones.begin(now, least_s=0.0, retry_after_s=0.0)
             return frozenset()
         finally:
             self._in_progress -= 1
             if self._open is not None:
                 self._open.is_closed.set()
 
-    async def _ask(self, endpoint: Endpoint, group: _Group) -> Passed:
-        """Return the transfers that passed; none if the endpoint does not take such calls now.
+    async def _ask(self, endpoint: Endpoint, group: _Group) -> Passed | None:
+        """Return the transfers that passed; none after a failure, and None if the endpoint rests.
 
         Raises `EndpointRefused` if the endpoint is busy, which says nothing about such calls.
         """
         rest = self._rests.setdefault(endpoint.place, _Rest(endpoint.place))
         if rest.is_on():
-            return frozenset()
+            has_later = self._later_ones.until <= asyncio.get_running_loop().time()
+            return None if has_later else frozenset()
         transfers = tuple(group.transfers)
         calls = b"".join(key_call(one, self._network).data for one in transfers)
         call = {
@@ -310,4 +317,5 @@ class SharedSimulations:
                 rest.pause(error)
             return frozenset()
         rest.end()
+        self._later_ones.end()
         return passed

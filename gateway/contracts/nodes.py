@@ -42,6 +42,11 @@ class NodeRecords(Protocol):
         """Whether any node runs workers, as of this node's last heartbeat."""
         ...
 
+    @property
+    def has_other_sellers(self) -> bool:
+        """Whether other nodes may sell, as of a recent heartbeat; True without one."""
+        ...
+
     async def register(self, *, now: float) -> None:
         """Register this node at its start; `now` is its own clock.
 
@@ -94,6 +99,7 @@ class OneNode:
     name = ""
     has_others = False
     has_workers = True
+    has_other_sellers = False
 
     async def register(self, *, now: float) -> None:
         pass

@@ -10,6 +10,7 @@ import attrs
 from gateway.contracts import AuthorizationVerifier, Quote
 from gateway.domain import GenerationRequest
 from gateway.payments.accept import Accepted
+from gateway.payments.claimants import Claimant
 from gateway.payments.direct import DirectPayments
 from gateway.payments.exposure import Exposure
 from gateway.payments.failed_settlements import FailedSettlements
@@ -55,7 +56,13 @@ class Payments(X402Payments, DirectPayments, MethodPurchases):
         )
 
     async def find(
-        self, way: WayToPay, sent: SentRequest, header: str, idempotency_key: str | None = None
+        self,
+        way: WayToPay,
+        sent: SentRequest,
+        header: str,
+        idempotency_key: str | None = None,
+        *,
+        claimant: Claimant | None = None,
     ) -> Accepted | None:
         """Return the task of a payment header or key on record, or None.
 
@@ -63,6 +70,8 @@ class Payments(X402Payments, DirectPayments, MethodPurchases):
         """
         method = self.methods.method_of(way)
         if method is not None:
-            return await self.find_by_method(method, sent, header, idempotency_key)
+            return await self.find_by_method(
+                method, sent, header, idempotency_key, claimant=claimant
+            )
         verifier = cast(AuthorizationVerifier, way)
-        return await self.find_x402(sent, header, idempotency_key, verifier)
+        return await self.find_x402(sent, header, idempotency_key, verifier, claimant=claimant)

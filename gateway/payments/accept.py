@@ -6,12 +6,13 @@ import hashlib
 import re
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import attrs
 import structlog
 
 from gateway.catalog.fallbacks import fill_defaults
+from gateway.chain.authorization_checks import SPENT
 from gateway.chain.block_times import last_block_by
 from gateway.concurrency.awaiting import outlive
 from gateway.concurrency.shared_answers import SharedAnswer
@@ -27,6 +28,7 @@ from gateway.errors import (
     StoreUnavailable,
     TooManyRequests,
 )
+from gateway.payments.claimants import Claimant, Claimants
 from gateway.payments.way_values import checked_headers
 from gateway.store import SqlStore
 from gateway.telemetry import signals
@@ -47,6 +49,13 @@ class Accepted:
 
     task: Task
     headers: Mapping[str, str] = attrs.field(factory=dict)
+
+
+class Find(Protocol):
+    """Looks up a payment on record, and names the claimant first."""
+
+    def __call__(self, *, claimant: Claimant) -> Awaitable[Accepted | None]:
+        """Return the task, or None."""
 
 
 def receipt_of(make: Callable[..., Mapping[str, str]], *arguments: Any) -> Mapping[str, str]:
@@ -86,21 +95,21 @@ def payable_price(quote: Quote, request: GenerationRequest, units: int) -> int:
 
 
 def say_uncharged(refusal: GatewayError) -> GatewayError:
-    """Return a refusal with the words that nothing was charged, after its first clause.
+    """Return a refusal marked as uncharged, with these words after its first clause.
 
-    Only code that has just read the claims may call this. A 400 or 402 does not need it. An unknown
-    outcome (`StoreUnavailable`) must not have it. The given error stays as it is: requests that
-    share a question to the chain are refused by the same one, and may have been charged.
+    Only code that has just read the claims may call this. A 400 or 402 does not need the words. An
+    unknown outcome (`StoreUnavailable`) must not have them. The given error stays as it is:
+    requests that share a question to the chain are refused by the same one, and may have been
+    charged.
     """
-    is_unknown = isinstance(refusal, StoreUnavailable)
-    if is_unknown or not isinstance(refusal, ExecutionError | TooManyRequests):
+    if isinstance(refusal, StoreUnavailable):
         return refusal
-    if _UNCHARGED in refusal.message.lower():
-        return refusal
-    cause, _, advice = refusal.message.removesuffix(".").partition(". ")
     told = type(refusal).__new__(type(refusal), *refusal.args)
-    vars(told).update(vars(refusal))
-    told.message = f"{cause}; {_UNCHARGED}." + (f" {advice}." if advice else "")
+    vars(told).update(vars(refusal), is_uncharged=True)
+    has_words = _UNCHARGED in refusal.message.lower()
+    if isinstance(refusal, ExecutionError | TooManyRequests) and not has_words:
+        cause, _, advice = refusal.message.removesuffix(".").partition(". ")
+        told.message = f"{cause}; {_UNCHARGED}." + (f" {advice}." if advice else "")
     return told
 
 
@@ -113,6 +122,14 @@ def _choose_refusal(refusal: GatewayError, other: GatewayError) -> GatewayError:
     """
     is_unknown = other.status >= _SERVER_ERROR
     return other if is_unknown or isinstance(refusal, PaymentRequired | PaymentError) else refusal
+
+
+def _is_on_record(other: GatewayError) -> bool:
+    """Whether the search's error may mean that the refused payment has paid for something else.
+
+    Any other `PaymentRequired` refuses a payment that is not on record, whose key is.
+    """
+    return not isinstance(other, PaymentRequired) or other.reason == SPENT
 
 
 def payer_key_hash(payer: str, idempotency_key: str | None) -> str | None:
@@ -149,6 +166,7 @@ class Acceptance:
     standstills: Standstills = attrs.field(factory=never)
     # Seconds to wait for a settlement; then the response is a task whose payment is still open.
     outcome_s: float = 20.0
+    claimants: Claimants = attrs.field(factory=Claimants)
     _unfinished: set[asyncio.Task[Any]] = attrs.field(factory=set, init=False)
     # A future for each purchase that has no response yet.
     _in_progress: set[asyncio.Future[None]] = attrs.field(factory=set, init=False)
@@ -158,9 +176,7 @@ class Acceptance:
         return SharedAnswer(self.now, ttl_s=0.0)
 
     async def find_or_buy(
-        self,
-        find: Callable[[], Awaitable[Accepted | None]],
-        buy: Callable[[PaymentRequired | None], Awaitable[Accepted]],
+        self, find: Find, buy: Callable[[PaymentRequired | None], Awaitable[Accepted]]
     ) -> Accepted:
         """Return the task of a payment on record, else buy one. Every paid request comes here.
 
@@ -169,28 +185,61 @@ class Acceptance:
         200 would believe the refusal and pay again. A concurrent request may have paid while `buy`
         refused this one.
         """
-        known = refused = None
-        try:
-            known = await find()
-        except PaymentRequired as other:
-            # The payment is for something else. `buy` refuses it too, and knows the price.
-            refused = other
-        if known is not None:
-            return known
-        try:
-            await self.standstills.wait()
-            return await buy(refused)
-        except GatewayError as refusal:
-            # An earlier request of a client that disconnected may be reserving right now. A commit
-            # after this refusal would charge the buyer despite it.
+        with self.claimants.joined() as claimant:
+            known = refused = None
+            try:
+                known = await find(claimant=claimant)
+            except PaymentRequired as other:
+                # The payment is for something else. `buy` refuses it too, and knows the price.
+                refused = other
+            if known is not None:
+                return known
+            try:
+                await self.standstills.wait()
+                return await buy(refused)
+            except GatewayError as refusal:
+                # Two refused requests must not wait for each other.
+                claimant.decide()
+                return await self._find_despite(refusal, find, claimant)
+
+    async def _find_despite(
+        self, refusal: GatewayError, find: Find, claimant: Claimant
+    ) -> Accepted:
+        """Return the task that another request has paid for; raise the refusal if there is none.
+
+        A client that believes a 402 pays again, so it waits for the twins: the requests that could
+        take the same payment when this one was refused. Raises `ExecutionError` if one still can
+        then. Another refusal does not wait, and says nothing about the charge if there are twins.
+        """
+        # Before the look: a twin may reserve during it, and end.
+        twins = self.claimants.twins_of(claimant)
+        while True:
+            # A request whose client disconnected may be reserving right now.
             await self.wait_for_writes()
             try:
-                known = await find()
+                known = await find(claimant=claimant)
             except GatewayError as other:
-                raise _choose_refusal(refusal, other) from None
-            if known is None:
-                raise say_uncharged(refusal) from refusal
-            return known
+                refusal, known = _choose_refusal(refusal, other), None
+                if _is_on_record(other):
+                    raise refusal from None
+            if known is not None:
+                return known
+            if not twins:
+                raise self._mark_uncharged(refusal, claimant)
+            if not isinstance(refusal, PaymentRequired):
+                raise refusal
+            await self.claimants.wait(twins)
+            twins = ()
+
+    def _mark_uncharged(self, refusal: GatewayError, claimant: Claimant) -> GatewayError:
+        """Return the refusal marked as uncharged, unless another node may take the payment.
+
+        The checks of other nodes cannot be seen.
+        """
+        may_pay_elsewhere = claimant.names and claimant.may_pay_elsewhere
+        if may_pay_elsewhere and self.store.nodes.has_other_sellers:
+            return refusal
+        return say_uncharged(refusal)
 
     def _new_task(
         self,

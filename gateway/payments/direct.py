@@ -23,6 +23,7 @@ from gateway.payments.accept import (
     Accepted,
     reached_price,
 )
+from gateway.payments.claimants import Claimant
 from gateway.payments.sent import SentRequest
 
 _PROOF_TYPEHASH = keccak(b"PayerProof(bytes32 txHash,string slug,bytes32 requestHash)")
@@ -120,13 +121,20 @@ class DirectPayments(Acceptance):
             )
 
     async def find_transfer(
-        self, sent: SentRequest, tx_hash: str, idempotency_key: str | None
+        self,
+        sent: SentRequest,
+        tx_hash: str,
+        idempotency_key: str | None,
+        *,
+        claimant: Claimant | None = None,
     ) -> Accepted | None:
         """Return the task of a transaction on record, or None if it has paid for nothing.
 
         Raises `TxAlreadyUsed` without the key of that purchase, and `IdempotencyConflict` if the
         key belongs to another request.
         """
+        if claimant is not None:
+            claimant.name(transaction_key(tx_hash))
         fingerprint = _fingerprint(sent.fingerprint, tx_hash)
         with self._counted(sent.slug, Flow.DIRECT):
             task = await self.store.find_direct(

@@ -34,6 +34,7 @@ from gateway.payments.accept import (
     payer_key_hash,
     receipt_of,
 )
+from gateway.payments.claimants import Claimant
 from gateway.payments.exposure import Exposure
 from gateway.payments.sent import SentRequest
 from gateway.payments.settlement import Drivers
@@ -234,6 +235,8 @@ class MethodPurchases(Acceptance):
         sent: SentRequest,
         header: str,
         idempotency_key: str | None = None,
+        *,
+        claimant: Claimant | None = None,
     ) -> Accepted | None:
         """Return the task of a proof or key on record, or None.
 
@@ -247,6 +250,8 @@ class MethodPurchases(Acceptance):
             except PaymentRequired:
                 # It pays for nothing.
                 return None
+            if claimant is not None:
+                claimant.name(paid.claim, paid.key_hash)
             task = await self._find_proof(paid)
             if task is None:
                 task = await self._find_own_key(paid)

@@ -33,6 +33,7 @@ from gateway.payments.accept import (
     payer_key_hash,
     receipt_of,
 )
+from gateway.payments.claimants import Claimant
 from gateway.payments.exposure import Exposure
 from gateway.payments.methods import PaymentMethods
 from gateway.payments.reconcile import EventSearch
@@ -43,6 +44,8 @@ from gateway.payments.settlement import Settlements
 # release searches by state.
 _OLDER_NODES_BLOCKS = 30_000
 _HEAD_TTL_S = 60.0
+# So long after its end no node has an authorization in its checks. Clocks of nodes differ by less.
+_OVER_S = 60.0
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
@@ -63,6 +66,11 @@ class _Paid:
     def claim(self) -> str:
         """The authorization's `auth:` claim."""
         return self.sent.quote.network.authorization_key(self.signed.sender, self.signed.nonce)
+
+    def may_pay_elsewhere(self, now: float) -> bool:
+        """Whether another node may take the authorization, for any request."""
+        is_ours = self.signed.recipient == self.sent.quote.wallet.lower()
+        return is_ours and now < self.signed.valid_before + _OVER_S
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
@@ -136,6 +144,8 @@ class X402Payments(Acceptance):
         header: str,
         idempotency_key: str | None = None,
         verifier: AuthorizationVerifier | None = None,
+        *,
+        claimant: Claimant | None = None,
     ) -> Accepted | None:
         """Return the task of an authorization or key on record, or None.
 
@@ -151,9 +161,16 @@ class X402Payments(Acceptance):
         key = _choose_key(idempotency_key, proof.idempotency_key)
         key_hash = payer_key_hash(proof.authorization.sender, key)
         paid = _Paid(verifier=verifier, proof=proof, sent=sent, key_hash=key_hash)
+        if claimant is not None:
+            claimant.name(paid.claim, key_hash)
+            claimant.may_pay_elsewhere = paid.may_pay_elsewhere(self.now())
         with self._counted(sent.slug, Flow.X402, but=PaymentRequired):
             task = await self._find_known(paid)
-            return None if task is None else await self._conclude(paid, task)
+            if task is None:
+                return None
+            if claimant is not None and task.payment.authorization == paid.signed:
+                claimant.decide()
+            return await self._conclude(paid, task)
 
     async def find_slug(self, network: Network, header: str) -> str | None:
         """Return the slug that a header's authorization has paid for, by whichever request.

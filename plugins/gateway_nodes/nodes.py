@@ -46,6 +46,8 @@ class SqlNodes:
         self._fitness = fitness
         self._roles = roles
         self.has_workers = True
+        # By the loop's clock: until then, the last heartbeat without another seller counts.
+        self._alone_until = -math.inf
         # Why this node takes no new work, as of the last heartbeat; empty if it does.
         self.clock_problem = ""
         self._life = secrets.token_hex(8)
@@ -62,6 +64,10 @@ class SqlNodes:
         self._lives: frozenset[str] = frozenset()
         self._lost_at = math.inf
         self._keeping: asyncio.Task[None] | None = None
+
+    @property
+    def has_other_sellers(self) -> bool:
+        return asyncio.get_running_loop().time() >= self._alone_until
 
     async def register(self, *, now: float) -> None:
         try:
@@ -94,7 +100,7 @@ class SqlNodes:
 
     async def resume(self, now: Clock) -> None:
         # The loop's clock may have stood still, unlike the lease.
-        self._leads_until = 0.0
+        self._leads_until, self._alone_until = 0.0, -math.inf
         await self._renew_once(now)
 
     def step_down(self) -> None:
@@ -140,9 +146,11 @@ class SqlNodes:
 
         `now` is the node's own clock. Returns whether it leads.
         """
+        asked_at = asyncio.get_running_loop().time()
         try:
             heartbeat = await self._beat(lease_s, now)
         except records.NameLost:
+            self._alone_until = -math.inf
             self._fitness.mark_unfit(
                 f"This process stood still, and another one runs as node {self.name} by now. It "
                 "sells nothing more and ends. Give each machine a name of its own (GATEWAY_NODE) "
@@ -152,6 +160,8 @@ class SqlNodes:
         ahead_s = heartbeat.ahead_s
         self.clock_problem = records.describe_skew(ahead_s) if is_off(ahead_s, 0.0) else ""
         self.has_workers = heartbeat.has_workers
+        is_alone = {*heartbeat.sellers} <= {self.name}
+        self._alone_until = asked_at + _LATE_S if is_alone else -math.inf
         self._note_lives(heartbeat.lives)
         return heartbeat.leads
 

@@ -179,7 +179,10 @@ def challenge_schema() -> dict[str, Any]:
             "x402Version": {"type": "integer"},
             "error": {"type": "string"},
             "accepts": {"type": "array", "items": entry},
-            "charged": {"const": False, "description": "The refused payment took nothing."},
+            "charged": {
+                "const": False,
+                "description": "The refused payment took nothing. Missing if that is unknown.",
+            },
             "details": {"type": "string"},
             "money": {"type": "object", "description": "Of test and play money only."},
         },

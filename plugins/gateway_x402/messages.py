@@ -7,12 +7,13 @@ import base64
 import functools
 import json
 import re
+import textwrap
 from collections.abc import Mapping
 from typing import Any
 
 import attrs
 
-from gateway import Challenge, Payment, PaymentRequired, Proof, Quote
+from gateway import Challenge, Endpoint, Payment, PaymentRequired, Proof, Quote
 from gateway.domain.eip3009 import checksum_address
 from gateway.domain.listing import BAZAAR, UPFRONT, bazaar_of, resource_of
 from gateway.domain.refund_promise import REFUND_POLICY
@@ -28,8 +29,14 @@ from gateway.errors import ValidationError
 MAX_TIMEOUT_S = 300
 # If the head of a response is longer than a memory page, nginx returns a 502. The other headers
 # take 1,200 bytes, half of them for the MPP challenge. A longer challenge leaves out first the
-# request's fields, then the response. /openapi.json has all of it.
+# request's fields, then all of the description but its first sentence and the disclosure of a
+# fallback, then the response. /openapi.json has all of it.
 _MAX_CHARS = 2_780
+# Written by `name_fallback`.
+_DISCLOSURE = re.compile(r"In an outage of its provider, .+? may make it\.")
+# An abbreviation such as "e.g." ends no sentence, nor do the first words.
+_SENTENCE_END = re.compile(r"(?<=\w{3}[.!?])\s+(?=[A-Z])")
+_MIN_SENTENCE_CHARS, _MAX_SENTENCE_CHARS = 40, 200
 _IDENTIFIER = "payment-identifier"
 _MIN_ID_CHARS, _MAX_ID_CHARS = 16, 128
 _ID = re.compile(rf"[A-Za-z0-9_-]{{{_MIN_ID_CHARS},{_MAX_ID_CHARS}}}")
@@ -95,7 +102,8 @@ def challenge(quote: Quote, reason: str | None, version: int, *, name: str = "")
     }
     if quote.refund is not None:
         extensions[REFUND_POLICY] = quote.refund.extension()
-    return Challenge(body=body, headers={"PAYMENT-REQUIRED": _encode_briefly(header, quote)})
+    encoded = _encode_briefly(header, quote.endpoint)
+    return Challenge(body=body, headers={"PAYMENT-REQUIRED": encoded})
 
 
 def _describe_price(quote: Quote) -> str:
@@ -106,15 +114,36 @@ def _describe_price(quote: Quote) -> str:
     return " ".join(filter(None, (asked, refund, network.notice)))
 
 
-def _encode_briefly(header: dict[str, Any], quote: Quote) -> str:
-    """Encode a challenge. If it is too long, it describes less of request and response."""
+def _encode_briefly(header: dict[str, Any], endpoint: Endpoint) -> str:
+    """Encode a challenge. If it is too long, it describes less of request, offer and response."""
+    full = header["resource"]["description"]
+    brief = _keep_first_sentence(full)
+    no_fields = {"has_fields": False}
+    no_output = no_fields | {"has_output": False}
     encoded = encode(header)
-    for shorter in ({"has_fields": False}, {"has_fields": False, "has_output": False}):
+    # Without the response, there may be room for the whole description.
+    for about, parts in (
+        (full, no_fields),
+        (brief, no_fields),
+        (full, no_output),
+        (brief, no_output),
+    ):
         if len(encoded) <= _MAX_CHARS:
             break
-        header["extensions"][BAZAAR] = bazaar_of(quote.endpoint, **shorter)
+        header["resource"]["description"] = about
+        header["extensions"][BAZAAR] = bazaar_of(endpoint, **parts)
         encoded = encode(header)
     return encoded
+
+
+def _keep_first_sentence(about: str) -> str:
+    """Return the first sentence of a description, and who else may make it."""
+    disclosure = _DISCLOSURE.search(about)
+    own = _DISCLOSURE.sub("", about).strip()
+    end = _SENTENCE_END.search(own, _MIN_SENTENCE_CHARS)
+    first = own[: end.start()] if end else own
+    first = textwrap.shorten(first, _MAX_SENTENCE_CHARS, placeholder="…")
+    return f"{first} {disclosure[0]}" if disclosure else first
 
 
 def _build_entry_v2(quote: Quote, token: str) -> dict[str, Any]:

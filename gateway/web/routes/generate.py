@@ -100,11 +100,11 @@ async def _answer_paid(gateway: Gateway, asked: Asked, way: WayToPay, payment: s
 def _describe_refusal(gateway: Gateway, refusal: PaymentRequired, way: WayToPay) -> dict[str, Any]:
     """Return further members of the 402 that refuses a payment.
 
-    `charged` is false if this payment took nothing. A used authorization may have paid before, and
-    of a payment method's proof the gateway knows nothing.
+    `charged` is false if this payment took nothing, and missing if that is unknown. A used
+    authorization may have paid before, and of a payment method's proof the gateway knows nothing.
     """
-    is_known = gateway.payments.methods.method_of(way) is None and refusal.reason != SPENT
-    uncharged = {"charged": False} if is_known else {}
+    is_readable = gateway.payments.methods.method_of(way) is None and refusal.reason != SPENT
+    uncharged = {"charged": False} if is_readable and refusal.is_uncharged else {}
     return uncharged | ({"details": refusal.details} if refusal.details else {})
 
 

@@ -17,6 +17,7 @@ from tests.gateway.methods.tickets import (
     refused,
     soon,
 )
+from tests.held_checks import first_held
 
 
 @pytest.fixture
@@ -254,6 +255,19 @@ async def test_a_repeat_that_is_refused_waits_for_a_write_that_is_under_way(gate
     finally:
         waiting.set()
     assert tickets.ledger == {"ticket:a": task_id}
+
+
+async def test_a_refusal_waits_for_the_request_that_may_take_its_proof(gateway, tickets, provider):
+    async with first_held(provider, lambda: pay(gateway)) as (first, held):
+        tickets.is_bad = "ticket_not_yet_valid"
+        second = await held.refuse(lambda: pay(gateway))
+        tickets.is_bad = None
+        held.may_go_on.set()
+        answers = await asyncio.gather(first, second)
+    assert held.refusals == ["ticket_not_yet_valid"]
+    bodies = [await answer.get_json() for answer in answers]
+    assert [answer.status_code for answer in answers] == [200, 200], bodies
+    assert tickets.ledger == {"ticket:a": bodies[0]["taskId"]} == {"ticket:a": bodies[1]["taskId"]}
 
 
 @pytest.mark.parametrize("receipt", [RuntimeError("no"), "a\r\nX: b", "é", 7], ids=repr)

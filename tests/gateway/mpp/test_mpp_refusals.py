@@ -1,5 +1,6 @@
 """Refused credentials: each gets the scheme's own problem, and nothing is taken."""
 
+import asyncio
 import json
 
 import attrs
@@ -13,6 +14,7 @@ from gateway_operator.state import Operator
 from tests.authorizations import decoded
 from tests.conftest import Payer, nothing_charged, running
 from tests.gateway.mpp.agent import BODY, URL, Agent, base64url, pair_hash, parsed, unpacked
+from tests.held_checks import first_held
 
 PROBLEMS = "https://paymentauth.org/problems/"
 OTHER = "0x" + "c3" * 20
@@ -243,3 +245,19 @@ async def test_while_it_is_off_its_header_is_no_payment(settings, provider, paye
     assert answer.status_code == 402
     assert "type" not in await answer.get_json()
     assert BODY["prompt"] not in (await answer.get_data()).decode()
+
+
+async def test_a_refusal_waits_for_the_request_that_may_take_its_payment(
+    gateway, agent, provider, payer, chain
+):
+    credential = agent.credential(await agent.challenge())
+    async with first_held(provider, lambda: agent.pay(credential)) as (first, held):
+        payer.transfer(100_000_000, to=OTHER)
+        second = await held.refuse(lambda: agent.pay(credential))
+        chain.fund(payer.account.address, eth_wei=0, usdc_units=100_000_000)
+        held.may_go_on.set()
+        answers = await asyncio.gather(first, second)
+    assert held.refusals == ["invalid_exact_evm_insufficient_balance"]
+    bodies = [await answer.get_json() for answer in answers]
+    assert [answer.status_code for answer in answers] == [200, 200], bodies
+    assert bodies[0]["taskId"] == bodies[1]["taskId"]

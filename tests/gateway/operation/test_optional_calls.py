@@ -32,11 +32,14 @@ class Node:
     def __init__(self) -> None:
         self.faults: Iterator[partial[web.Response]] = iter(())
         self.seen: list[str] = []
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
 
     async def answer(self, request: web.Request) -> web.Response:
         asked = await request.json()
         call = asked["params"][0] if asked["method"] == "eth_call" else {"to": ""}
         self.seen.append(asked["method"] if "to" in call else SHARED)
+        await self.may_answer.wait()
         if self.seen[-1] == SHARED and (fault := next(self.faults, None)) is not None:
             return fault()
         results = {
@@ -103,13 +106,35 @@ UNSUPPORTED = {
 async def test_an_endpoint_that_takes_all_other_calls_keeps_its_place(
     chain, nodes, announced, fault
 ):
-    nodes[0].faults = itertools.repeat(fault)
-    for sale in SALES[:3]:
+    for node in nodes:
+        node.faults = itertools.repeat(fault)
+    for sale in SALES[:4]:
         assert await chain.simulate_plain(sale) is False
         await chain.code(sale.sender)
-    assert nodes[0].seen == [SHARED, *["eth_getCode"] * 3]
-    assert nodes[1].seen == []
+    assert nodes[0].seen == [SHARED, *["eth_getCode"] * 4]
+    assert set(nodes[1].seen) <= {SHARED, "eth_chainId", "eth_call"}
+    assert nodes[1].seen.count(SHARED) == 1
     assert announced == []
+
+
+@pytest.mark.parametrize("fault", UNSUPPORTED.values(), ids=UNSUPPORTED)
+async def test_the_next_endpoint_simulates_while_the_first_does_not(chain, nodes, fault):
+    nodes[0].faults = itertools.repeat(fault)
+    shown = [await chain.simulate_plain(sale) for sale in SALES[:3]]
+    assert shown == [False, True, True]
+    assert nodes[0].seen.count(SHARED) == 1
+
+
+async def test_a_next_endpoint_that_hangs_delays_one_sale(chain, nodes, monkeypatch):
+    nodes[0].faults = itertools.repeat(UNSUPPORTED["error"])
+    await chain.simulate_plain(SALES[0])
+    nodes[1].may_answer.clear()
+    monkeypatch.setattr(shared_simulations, "_PATIENCE_S", 0.2)
+    shown = [await chain.simulate_plain(sale) for sale in SALES[1:5]]
+    nodes[1].may_answer.set()
+    assert shown == [False] * 4
+    # It hangs in the check before the first call.
+    assert len(nodes[1].seen) <= 1
 
 
 BUSY = {

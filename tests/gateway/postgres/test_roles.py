@@ -14,6 +14,7 @@ from gateway.settings.checks import check_settings
 from gateway_nodes.postgres.store import PostgresStore
 from tests.conftest import running
 from tests.gateway.direct.test_direct_route import claim
+from tests.patience import skip_time
 
 
 @contextlib.asynccontextmanager
@@ -58,6 +59,30 @@ async def test_a_node_knows_whether_any_works(database_url):
         await worker.nodes.unregister()
         await web.nodes.renew(lease_s=60, now=time.time())
         assert not web.nodes.has_workers
+
+
+async def test_a_node_knows_whether_others_sell(database_url):
+    async with node(database_url, "a") as one, node(database_url, "b") as other:
+        assert one.nodes.has_other_sellers
+        await one.nodes.renew(lease_s=60, now=time.time())
+        assert not one.nodes.has_other_sellers
+        await other.nodes.renew(lease_s=60, now=time.time())
+        await one.nodes.renew(lease_s=60, now=time.time())
+        assert one.nodes.has_other_sellers
+        await other.nodes.unregister()
+        await one.nodes.renew(lease_s=60, now=time.time())
+        assert not one.nodes.has_other_sellers
+        skip_time(10)
+        assert one.nodes.has_other_sellers
+
+
+async def test_a_node_that_lost_its_name_does_not_sell_alone(database_url):
+    async with node(database_url, "a") as one:
+        await one.nodes.renew(lease_s=60, now=time.time())
+        assert not one.nodes.has_other_sellers
+        await one._write(lambda db: db.execute("UPDATE nodes SET life = 'another'").rowcount)
+        await one.nodes.renew(lease_s=60, now=time.time())
+        assert one.nodes.has_other_sellers
 
 
 async def test_a_node_of_the_release_before_does_everything(database_url):

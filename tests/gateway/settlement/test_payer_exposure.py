@@ -9,7 +9,7 @@ import pytest
 from gateway.payments.settlement import SettlementTiming
 from gateway_demo.chain import FAUCET_KEY
 from tests.authorizations import cancel, header_of, payload_of
-from tests.conftest import WALLET, Payer, buy, running
+from tests.conftest import WALLET, Payer, buy, nothing_charged, running
 from tests.patience import until
 from tests.waits import FAST, Waits, started_with
 
@@ -167,7 +167,8 @@ async def test_a_payer_whose_settlement_reverted_pays_directly_for_a_day(
 
         await until(is_closed)
         chain.fund(payer.account.address)
-        refusal = await buy(gateway, payer.header(**late))
+        async with nothing_charged(gateway, chain):
+            refusal = await buy(gateway, payer.header(**late))
         assert refusal.status_code == 402
         assert "x402 is closed to it until" in await error_of(refusal)
         paid = await pay_directly(gateway, payer.transfer(PRICE))

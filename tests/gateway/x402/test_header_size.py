@@ -52,3 +52,21 @@ async def test_fields_are_described_where_there_is_room(settings, provider):
     bazaar = decoded(answer.headers["PAYMENT-REQUIRED"])["extensions"]["bazaar"]
     assert "properties" in bazaar["schema"]["properties"]["input"]["properties"]["body"]
     assert "output" in bazaar["info"]
+
+
+async def test_a_long_description_gives_way_to_the_response(settings, provider):
+    """A checker of x402scan requires the response."""
+    network = attrs.evolve(settings, base_url="https://shop.example.com", sandbox=True)
+    async with running(network, provider) as gateway:
+        endpoint = gateway.services.catalog["sandbox-image-edit"].endpoint
+        answer = await gateway.client.post("/api/x402/sandbox-image-edit")
+        openapi = await (await gateway.client.get("/openapi.json")).get_json()
+    challenge = decoded(answer.headers["PAYMENT-REQUIRED"])
+    assert challenge["extensions"]["bazaar"]["info"]["output"]
+    shown = challenge["resource"]["description"]
+    assert shown.endswith(".")
+    assert endpoint.description.startswith(f"{shown} ")
+    assert (
+        endpoint.description
+        in openapi["paths"]["/api/x402/sandbox-image-edit"]["post"]["description"]
+    )

@@ -115,10 +115,10 @@ def window_first() -> Mutant:
         purchase.check_terms(self.now())
         return await original(self, purchase, **more)
 
-    async def find(self: Any, sent: Any, header: str, *more: Any) -> Any:
+    async def find(self: Any, sent: Any, header: str, *more: Any, **named: Any) -> Any:
         verifier = self.methods.first
         verifier.check_terms(verifier.read(header), sent.quote, self.now())
-        return await find_x402(self, sent, header, *more)
+        return await find_x402(self, sent, header, *more, **named)
 
     return Mutant(
         "validity check before the claim lookup",

@@ -109,10 +109,12 @@ def any_wanted() -> Mutant:
 def check_first() -> Mutant:
     original = MethodPurchases.find_by_method
 
-    async def find_by_method(self: Any, method: Any, sent: Any, header: str, *more: Any) -> Any:
+    async def find_by_method(
+        self: Any, method: Any, sent: Any, header: str, *more: Any, **named: Any
+    ) -> Any:
         paid = _Paid.read(method, header, None, sent)
         await self._check_proof(paid, sent.quote)
-        return await original(self, method, sent, header, *more)
+        return await original(self, method, sent, header, *more, **named)
 
     async def find(self: Any, purchase: Any) -> Any:
         await self._check_proof(purchase, purchase.quote)

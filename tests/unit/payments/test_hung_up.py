@@ -2,19 +2,21 @@
 
 import asyncio
 import gc
+from types import SimpleNamespace
 
 import pytest
 import structlog
 
+from gateway.contracts.nodes import OneNode
 from gateway.contracts.store import PayerBusy
-from gateway.errors import ExecutionError
+from gateway.errors import ExecutionError, PaymentRequired
 from gateway.payments.accept import Acceptance
 
 
 @pytest.fixture
 def acceptance() -> Acceptance:
     return Acceptance(
-        store=None,
+        store=SimpleNamespace(nodes=OneNode()),
         chain=None,
         now=lambda: 0.0,
         born_at=0.0,
@@ -57,3 +59,27 @@ async def test_the_work_ends_and_only_a_fault_is_logged(acceptance, outcome, log
         await asyncio.sleep(0)
     assert [entry["event"] for entry in entries] == logged
     assert complaints == []
+
+
+async def test_a_request_that_was_cut_off_holds_up_no_refusal_of_its_payment(acceptance):
+    checking = asyncio.Event()
+
+    async def find(*, claimant):
+        claimant.name("auth:1", None)
+
+    async def check_for_ever(_):
+        checking.set()
+        await asyncio.Event().wait()
+
+    async def refuse(_):
+        raise PaymentRequired("invalid_payload")
+
+    first = asyncio.create_task(acceptance.find_or_buy(find, check_for_ever))
+    await checking.wait()
+    second = asyncio.create_task(acceptance.find_or_buy(find, refuse))
+    await asyncio.sleep(0.01)
+    assert not second.done()
+    first.cancel()
+    with pytest.raises(PaymentRequired) as refusal:
+        await second
+    assert refusal.value.is_uncharged

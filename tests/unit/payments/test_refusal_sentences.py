@@ -1,4 +1,4 @@
-"""That nothing was charged is said to the buyer whose payment was looked up, and to no other."""
+"""A refusal contains "nothing was charged" only if its payment was looked up."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def test_the_error_that_other_requests_share_stays_as_it_is(refusal):
     assert refusal.message == before
     assert "nothing was charged" in told.message
     assert (type(told), told.status, told.code) == (type(refusal), refusal.status, refusal.code)
-    assert vars(told) == vars(refusal) | {"message": told.message}
+    assert vars(told) == vars(refusal) | {"message": told.message, "is_uncharged": True}
 
 
 def test_the_sentence_stands_before_the_advice():
@@ -25,6 +25,12 @@ def test_the_sentence_stands_before_the_advice():
     assert say_uncharged(say_uncharged(BUSY)).message == say_uncharged(BUSY).message
 
 
-@pytest.mark.parametrize("refusal", [StoreUnavailable(), PaymentRequired("spent")], ids=repr)
-def test_an_unknown_outcome_and_a_402_do_not_say_it(refusal):
-    assert say_uncharged(refusal) is refusal
+def test_an_unknown_outcome_does_not_say_it():
+    assert say_uncharged(StoreUnavailable()).is_uncharged is False
+
+
+def test_a_402_says_it_by_a_member_of_its_body():
+    refusal = PaymentRequired("spent")
+    told = say_uncharged(refusal)
+    assert (told.message, told.reason, told.is_uncharged) == ("spent", "spent", True)
+    assert not refusal.is_uncharged
