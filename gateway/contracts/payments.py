@@ -286,7 +286,7 @@ class SettlementJournal(Protocol):
         facilitator sends it. A payment that is `settling` already may get another transaction,
         after some other transaction used the first nonce.
         Raises `RuntimeError` if the payment is closed, or if the nonce is taken or another submit
-        has used one since, and `ChainUnavailable` if the signer has too many pending transactions.
+        has used one since, and `NoFreeNonce` if the signer has too many pending transactions.
         """
         ...
 
@@ -296,7 +296,7 @@ class SettlementJournal(Protocol):
         """Store one signed transaction of several payments, each `settling`.
 
         Returns the transaction and the ids of the payments that are in it; None, with nothing
-        written, if fewer than two are left. Raises `ChainUnavailable` as `begin_settling` does.
+        written, if fewer than two are left. Raises `NoFreeNonce` as `begin_settling` does.
         """
         ...
 

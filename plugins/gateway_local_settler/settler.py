@@ -6,6 +6,9 @@ before it is sent, so a restart sends the same bytes again and loses no nonce.
 
 import asyncio
 from collections.abc import Collection
+from functools import partial
+
+import attrs
 
 from gateway import (
     Authorization,
@@ -30,11 +33,18 @@ from gateway.chain.smart_wallets import (
     settlement_call,
     unwrap_signature,
 )
-from gateway.chain.transactions import Call
+from gateway.chain.transactions import Call, Known
 from gateway.contracts import GasOfKey
+from gateway.errors import NoFreeNonce
 from gateway_local_settler.batches import Batches
-from gateway_local_settler.keys import CountOf, SettlementKeys, no_count
-from gateway_local_settler.recent_checks import FRESH_S, Reading, RecentChecks, begin_age
+from gateway_local_settler.keys import SettlementKeys
+from gateway_local_settler.recent_checks import (
+    FRESH_S,
+    Reading,
+    RecentChecks,
+    begin_age,
+    passes_now,
+)
 from gateway_local_settler.waits import KeyWaits
 
 # The most nonces of a settlement key for one payment: one that another process takes, one that is
@@ -167,7 +177,8 @@ class LocalSettler:
         # Signatures of smart wallets can be long.
         if is_signed_by_key(authorization, quote.network):
             is_younger = begin_age(self._context.now)
-            self._passed.keep(authorization, reading or Reading(is_code, {}, is_younger))
+            unsimulated = Reading(is_code, {}, is_younger, is_simulated=False)
+            self._passed.keep(authorization, reading or unsimulated)
 
     async def _check_failed_gas(self) -> None:
         """Raise `ExecutionError` if failed settlements of smart accounts burned the hour's gas."""
@@ -197,22 +208,35 @@ class LocalSettler:
         Returns the transaction's hash. Returns None if nothing was sent: the chain would refuse the
         call, or the payment has used all its nonces.
         """
-        call = await self._build_call(payment)
-        count_of = self._take_counts(payment)
-        if self._batches is None:
-            return await self._keys.submit(payment, call, count_of)
-        return await self._batches.submit(payment, call, count_of)
+        call, authorization = await self._build_call(payment)
+        # Taken for the first submit; if it is not, `begin_settling` finds the earlier transaction.
+        reading = self._passed.take(authorization)
+        send = self._keys if self._batches is None else self._batches
+        try:
+            return await send.submit(payment, call, self._find_known(authorization, reading))
+        except NoFreeNonce:
+            # Nothing was signed, so the next submit is the first one as well.
+            if reading is not None:
+                self._passed.keep(authorization, attrs.evolve(reading, counts={}))
+            raise
 
-    def _take_counts(self, payment: Payment) -> CountOf:
-        """Return the counts of the check before the payment, if this process made it.
+    def _find_known(self, authorization: Authorization, reading: Reading | None) -> Known:
+        """Return what the check before the payment read, if this process made it a moment ago.
 
-        Then this is taken for its first submit; if it is not, `begin_settling` finds the earlier
-        transaction. Without counts, the payment's transactions are read first, and it is simulated.
+        Without that, the payment's transactions are read first, and it is simulated.
         """
-        if payment.authorization is None:
-            return no_count
-        reading = self._passed.take(payment.authorization)
-        return no_count if reading is None else reading.count_of
+        network, chain = self._context.settings.chain, self._context.chain
+        is_plain = is_signed_by_key(authorization, network) and not (reading and reading.is_code)
+        simulate = partial(passes_now, authorization, chain, self._context.now)
+        simulate_plain = simulate if is_plain else None
+        if reading is None:
+            return Known(simulate_plain=simulate_plain)
+        return Known(
+            is_first=True,
+            is_fresh=reading.is_fresh,
+            count_of=reading.count_of,
+            simulate_plain=simulate_plain,
+        )
 
     async def tend(self) -> None:
         """Resend unmined transactions, with a higher fee if they are stuck."""
@@ -230,11 +254,12 @@ class LocalSettler:
         now = self._context.now()
         return await self._context.journal.begin_settling(payment.id, unsigned, now=now)
 
-    async def _build_call(self, payment: Payment) -> Call:
+    async def _build_call(self, payment: Payment) -> tuple[Call, Authorization]:
         if payment.authorization is None:
             raise ValueError("a direct payment is not settled by us")
-        context = self._context
-        return await settlement_call(payment.authorization, context.settings.chain, context.chain)
+        network, chain = self._context.settings.chain, self._context.chain
+        call = await settlement_call(payment.authorization, network, chain)
+        return call, payment.authorization
 
     async def _check_funds(self, gas: int) -> None:
         if not await self._keys.can_pay(gas):
