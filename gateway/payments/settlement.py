@@ -184,9 +184,9 @@ class Settlements:
         signals.payment_settled.send(settler=settler, seconds=seconds)
 
     async def _submit(
-        self, payment: Payment, earlier: BaseException | None = None
-    ) -> tuple[str | None, BaseException | None]:
-        """Return the transaction's hash or None, and the error if submitting failed.
+        self, payment: Payment, earlier: type[BaseException] | None = None
+    ) -> tuple[str | None, type[BaseException] | None]:
+        """Return the transaction's hash or None, and the kind of error if submitting failed.
 
         A settler's error proves nothing about the payment; only the chain does. A key that had no
         free nonce for the `earlier` submit either is not logged again.
@@ -196,9 +196,10 @@ class Settlements:
         except BaseException as error:
             if not is_plugins_own(error):
                 raise
-            if not (_needs_nonce(error) and _needs_nonce(earlier)):
-                _log.warning("payment.not_sent", payment=payment.id, error=type(error).__name__)
-            return None, error
+            failure = type(error)
+            if not (_needs_nonce(failure) and _needs_nonce(earlier)):
+                _log.warning("payment.not_sent", payment=payment.id, error=failure.__name__)
+            return None, failure
 
     async def _is_closed(self, payment: Payment, tx_hash: str | None, *, is_full: bool) -> bool:
         """Return whether the payment is closed now; False while that is unknown."""
@@ -261,9 +262,9 @@ class Settlements:
         return is_young and not self._store.nodes.may_have_lost(age.seen_at)
 
 
-def _needs_nonce(failure: BaseException | None) -> bool:
+def _needs_nonce(failure: type[BaseException] | None) -> bool:
     """Whether a submit only has to be repeated until a transaction of the key is mined."""
-    return isinstance(failure, NoFreeNonce)
+    return failure is not None and issubclass(failure, NoFreeNonce)
 
 
 def _log_silent(payment: Payment, error: ChainUnavailable | StoreUnavailable) -> None:
