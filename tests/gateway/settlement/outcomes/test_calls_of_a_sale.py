@@ -16,7 +16,7 @@ SIMULATE, SEND = "eth_call", "eth_sendRawTransaction"
 
 @pytest.fixture(autouse=True)
 def _fast():
-    # No sweep and no second submit asks meanwhile.
+    # No sweep and no second submit asks beside them.
     calm = SettlementTiming(full_check_s=60.0, sweep_s=3600.0)
     with started_with(Waits(outcome_s=20.0, settlement=calm)):
         yield
