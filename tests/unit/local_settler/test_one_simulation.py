@@ -50,6 +50,8 @@ class Outside:
     failed_wei: int = 0
     calls: list = attrs.field(factory=list)
     nonces: list = attrs.field(factory=list)
+    # Attempts to sign.
+    writes: int = 0
 
     async def simulate_plain(self, authorization):
         self.calls.append(SHARED)
@@ -99,6 +101,7 @@ class Outside:
         return self.failed_wei
 
     async def begin_settling(self, payment_id, unsigned, now):
+        self.writes += 1
         if unsigned.chain_nonce < self.least_count:
             raise NoFreeNonce(unsigned.signer)
         if unsigned.used_nonces != self.used:
@@ -286,8 +289,10 @@ async def test_a_payment_that_found_no_nonce_signs_without_a_simulation_a_moment
     await check(settler, signed())
     outside.least_count = 69
     await refused(settler, outside, signed())
-    outside.mined = 69
+    outside.mined, outside.writes = 69, 0
     assert await submit(settler, outside, signed()) == [COUNT, SEND]
+    # The old count is not tried again.
+    assert outside.writes == 1
 
 
 async def test_a_payment_that_waits_longer_is_simulated_with_others(settler, outside):

@@ -17,19 +17,25 @@ from tests.patience import until
 
 
 class FullKey:
-    """The journal of a key without a free nonce. `submits` counts the writes that failed."""
+    """The journal of a key without a free nonce. `submits` counts the submits that failed."""
 
     def __init__(self, journal) -> None:
-        self._write = journal.begin_settling
+        self._write, self._count = journal.begin_settling, journal.waiting_of
         self.error = NoFreeNonce("0xa")
         self.submits = 0
-        journal.begin_settling = self._begin_settling
+        journal.begin_settling, journal.waiting_of = self._begin_settling, self._waiting_of
 
     async def _begin_settling(self, payment_id, transaction, *, now):
         if self.error is not None:
             self.submits += 1
             raise self.error
         return await self._write(payment_id, transaction, now=now)
+
+    async def _waiting_of(self, signer, chain_nonce):
+        if isinstance(self.error, NoFreeNonce):
+            self.submits += 1
+            return 64
+        return await self._count(signer, chain_nonce)
 
     async def until_tried(self, times=3):
         target = self.submits + times
