@@ -187,6 +187,7 @@ class NoFreeNonce(ChainUnavailable):
 
     def __init__(self, signer: str) -> None:
         super().__init__(f"Too many transactions of {signer} wait.")
+        self.signer = signer
 
 
 class PaymentRequired(GatewayError):

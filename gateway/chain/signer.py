@@ -64,7 +64,7 @@ Returns the transaction to send for the payment.
 """
 
 Measured = Callable[[str], contextlib.AbstractContextManager[object]]
-"""Measures a write that signs with this key, and its errors."""
+"""Measures a write that signs with this key."""
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
@@ -113,6 +113,7 @@ class Signer:
         # Shared by concurrent callers but not cached: a wrong count from one endpoint would
         # otherwise break every payment of a block.
         self._count: SharedAnswer[int] = SharedAnswer(self._now, ttl_s=0)
+        self._waiting: SharedAnswer[int] = SharedAnswer(self._now, ttl_s=0)
         self._money: SharedAnswer[GasMoney] = SharedAnswer(self._now, ttl_s=0)
         self._affordable_until = 0.0
         self._affordable_gas = 0
@@ -294,8 +295,7 @@ class Signer:
         if known.is_fresh():
             return count
         if await self._journal.waiting_of(self.address, count) >= MAX_WAITING:
-            with self._measured(self.address):
-                raise NoFreeNonce(self.address)
+            raise NoFreeNonce(self.address)
         if not await known.simulate_plain():
             await self.simulate(call, fees)
         return count
@@ -306,6 +306,9 @@ class Signer:
 
     async def count_waiting(self) -> int:
         """Return how many transactions of this key are pending or about to be sent."""
+        return await self._waiting.get(self._read_waiting)
+
+    async def _read_waiting(self) -> int:
         return await self._journal.waiting_of(self.address, await self.count_mined())
 
     async def tend(self) -> None:

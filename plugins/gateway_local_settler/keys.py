@@ -13,6 +13,7 @@ from gateway.chain.smart_wallets import KEY_GAS
 from gateway.chain.transactions import UNKNOWN, Call, CountOf, Known
 from gateway.concurrency.shared_answers import SharedAnswer
 from gateway.contracts import GasOfKey
+from gateway.errors import NoFreeNonce
 
 # Many nodes keep no more of a sender.
 _USUAL_WAITING = 16
@@ -90,6 +91,12 @@ class SettlementKeys:
         signer = await self._choose(call.gas, known.count_of)
         with self._counted(signer.address):
             return await signer.send_new(payment, call, known)
+
+    async def check_nonce_free(self, gas: int) -> None:
+        """Raise `NoFreeNonce` if the key that would send the next call has no free nonce."""
+        signer = await self._choose(gas)
+        if await signer.count_waiting() >= MAX_WAITING:
+            raise NoFreeNonce(signer.address)
 
     async def send_batch(
         self, batch: Sequence[tuple[Payment, Call]], gas_of: Callable[[int], int]

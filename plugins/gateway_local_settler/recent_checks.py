@@ -27,6 +27,10 @@ class Reading:
     is_younger: Callable[[float], bool]
     # Whether the simulation began no earlier than these readings, and counts from any key.
     is_simulated: bool = True
+    # Whether no process has submitted the payment yet, as far as is known.
+    is_first: Callable[[], bool] = lambda: False
+    # Whether the payment has found no free nonce before.
+    has_waited: bool = False
 
     def is_fresh(self) -> bool:
         """Whether the settlement can rely on the simulation, whichever key sends it."""
@@ -48,10 +52,27 @@ def begin_age(now: Callable[[], float]) -> Callable[[float], bool]:
     return lambda limit_s: 0 <= now() - began_at < limit_s and steady() - began_steady < limit_s
 
 
-async def passes_now(authorization: Authorization, chain: Chain, now: Callable[[], float]) -> bool:
-    """Simulate a transfer with other sales; True if it passes and the result is fresh."""
-    is_younger = begin_age(now)
-    return await chain.simulate_plain(authorization) and is_younger(FRESH_S)
+class Submit:
+    """A submit relies on its payment's last reading, renewed by each shared simulation."""
+
+    def __init__(self, reading: Reading, now: Callable[[], float]) -> None:
+        self.reading = reading
+        self._now = now
+
+    async def passes_now(self, authorization: Authorization, chain: Chain) -> bool:
+        """Simulate a transfer with other sales; True if it passes and the result is fresh."""
+        is_younger = begin_age(self._now)
+        if not await chain.simulate_plain(authorization):
+            return False
+        self.reading = attrs.evolve(self.reading, is_younger=is_younger, is_simulated=True)
+        return self.reading.is_fresh()
+
+    def find_left(self) -> Reading:
+        """Return the reading for the next submit, because this one found no free nonce."""
+        left = attrs.evolve(self.reading, counts={}, has_waited=True)
+        if left.is_fresh():
+            return left
+        return attrs.evolve(left, is_younger=begin_age(self._now), is_simulated=False)
 
 
 class RecentChecks:

@@ -40,10 +40,11 @@ from gateway_local_settler.batches import Batches
 from gateway_local_settler.keys import SettlementKeys
 from gateway_local_settler.recent_checks import (
     FRESH_S,
+    KEPT_S,
     Reading,
     RecentChecks,
+    Submit,
     begin_age,
-    passes_now,
 )
 from gateway_local_settler.waits import KeyWaits
 
@@ -177,8 +178,10 @@ class LocalSettler:
         # Signatures of smart wallets can be long.
         if is_signed_by_key(authorization, quote.network):
             is_younger = begin_age(self._context.now)
-            unsimulated = Reading(is_code, {}, is_younger, is_simulated=False)
-            self._passed.keep(authorization, reading or unsimulated)
+            reading = reading or Reading(is_code, {}, is_younger, is_simulated=False)
+            # If it is not, `begin_settling` finds the earlier transaction.
+            is_first = partial(reading.is_younger, KEPT_S)
+            self._passed.keep(authorization, attrs.evolve(reading, is_first=is_first))
 
     async def _check_failed_gas(self) -> None:
         """Raise `ExecutionError` if failed settlements of smart accounts burned the hour's gas."""
@@ -209,33 +212,33 @@ class LocalSettler:
         call, or the payment has used all its nonces.
         """
         call, authorization = await self._build_call(payment)
-        # Taken for the first submit; if it is not, `begin_settling` finds the earlier transaction.
-        reading = self._passed.take(authorization)
+        now = self._context.now
+        # Without a reading the payment's transactions are read first, and it is simulated.
+        unread = Reading(is_code=False, counts={}, is_younger=begin_age(now), is_simulated=False)
+        reading = self._passed.take(authorization) or unread
+        begun = Submit(reading, now)
         send = self._keys if self._batches is None else self._batches
         try:
-            return await send.submit(payment, call, self._find_known(authorization, reading))
-        except NoFreeNonce:
-            # Nothing was signed, so the next submit is the first one as well.
-            if reading is not None:
-                self._passed.keep(authorization, attrs.evolve(reading, counts={}))
+            if reading.has_waited:
+                await self._keys.check_nonce_free(call.gas)
+            return await send.submit(payment, call, self._find_known(authorization, begun))
+        except NoFreeNonce as error:
+            if not reading.has_waited:
+                self._waits.note_refused(error.signer)
+            self._passed.keep(authorization, begun.find_left())
             raise
 
-    def _find_known(self, authorization: Authorization, reading: Reading | None) -> Known:
-        """Return what the check before the payment read, if this process made it a moment ago.
-
-        Without that, the payment's transactions are read first, and it is simulated.
-        """
-        network, chain = self._context.settings.chain, self._context.chain
-        is_plain = is_signed_by_key(authorization, network) and not (reading and reading.is_code)
-        simulate = partial(passes_now, authorization, chain, self._context.now)
-        simulate_plain = simulate if is_plain else None
-        if reading is None:
-            return Known(simulate_plain=simulate_plain)
+    def _find_known(self, authorization: Authorization, begun: Submit) -> Known:
+        """Return the facts of the last reading, as far as they are recent."""
+        reading, chain = begun.reading, self._context.chain
+        is_plain = not reading.is_code and is_signed_by_key(
+            authorization, self._context.settings.chain
+        )
         return Known(
-            is_first=True,
+            is_first=reading.is_first(),
             is_fresh=reading.is_fresh,
             count_of=reading.count_of,
-            simulate_plain=simulate_plain,
+            simulate_plain=partial(begun.passes_now, authorization, chain) if is_plain else None,
         )
 
     async def tend(self) -> None:

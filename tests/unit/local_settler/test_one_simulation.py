@@ -1,5 +1,6 @@
 """Which settlements rely on an earlier simulation; chain, journal and clock are scripted."""
 
+import asyncio
 from types import SimpleNamespace
 
 import attrs
@@ -290,7 +291,7 @@ async def test_a_payment_that_found_no_nonce_signs_without_a_simulation_a_moment
     outside.least_count = 69
     await refused(settler, outside, signed())
     outside.mined, outside.writes = 69, 0
-    assert await submit(settler, outside, signed()) == [COUNT, SEND]
+    assert await submit(settler, outside, signed()) == [COUNT, COUNT, SEND]
     # The old count is not tried again.
     assert outside.writes == 1
 
@@ -301,7 +302,7 @@ async def test_a_payment_that_waits_longer_is_simulated_with_others(settler, out
     await refused(settler, outside, signed())
     outside.now_s += 2.0
     outside.mined = 69
-    assert await submit(settler, outside, signed()) == [COUNT, SHARED, SEND]
+    assert await submit(settler, outside, signed()) == [COUNT, COUNT, SHARED, SEND]
 
 
 async def test_nothing_is_simulated_for_a_key_without_a_free_nonce(settler, outside):
@@ -311,7 +312,38 @@ async def test_nothing_is_simulated_for_a_key_without_a_free_nonce(settler, outs
         outside.now_s += age_s
         assert await refused(settler, outside, signed()) == calls
     outside.waiting = {address_of(KEY): 63}
-    assert await submit(settler, outside, signed()) == [READ, READ, COUNT, SHARED, SEND]
+    assert await submit(settler, outside, signed()) == [COUNT, READ, READ, COUNT, SHARED, SEND]
+
+
+@pytest.mark.parametrize("code", [b"", DELEGATED])
+async def test_a_payment_that_waits_asks_for_a_nonce_before_all_else(settler, outside, code):
+    """It is neither resent nor simulated meanwhile, even without a reading of its check."""
+    outside.code_is, outside.waiting, outside.least_count = code, {address_of(KEY): 64}, 69
+    assert await refused(settler, outside, signed()) != [COUNT]
+    for _ in range(8):
+        outside.now_s += 1.0
+        assert await refused(settler, outside, signed()) == [COUNT]
+
+
+async def test_payments_that_wait_share_a_count(settler, outside):
+    outside.waiting = {address_of(KEY): 64}
+    payments = [SimpleNamespace(id=one, authorization=signed(one)) for one in range(9)]
+    for _ in range(2):
+        outside.calls.clear()
+        submits = (settler.submit(each) for each in payments)
+        errors = await asyncio.gather(*submits, return_exceptions=True)
+        assert {type(error) for error in errors} == {NoFreeNonce}
+    assert outside.calls == [COUNT]
+
+
+async def test_a_shared_simulation_is_kept_if_another_payment_takes_the_nonce(settler, outside):
+    await check(settler, signed())
+    outside.now_s, outside.least_count = outside.now_s + 3.0, 69
+    assert await refused(settler, outside, signed()) == [COUNT, SHARED]
+    outside.now_s += 0.9
+    assert await refused(settler, outside, signed()) == [COUNT, COUNT]
+    outside.now_s, outside.mined = outside.now_s + 0.2, 69
+    assert await submit(settler, outside, signed()) == [COUNT, COUNT, SHARED, SEND]
 
 
 async def test_the_operator_sees_payments_that_wait_before_their_simulation(settler, outside):
@@ -321,6 +353,20 @@ async def test_the_operator_sees_payments_that_wait_before_their_simulation(sett
             await refused(settler, outside, signed(nonce))
         outside.now_s += 60.0
     assert settler.busy_keys == [address_of(KEY)]
+
+
+async def test_a_payment_that_waits_for_long_is_one_wait_for_the_operator(settler, outside):
+    """Each minute the busy key would need five."""
+    for minute in range(3):
+        outside.waiting = {address_of(KEY): 64}
+        for _ in range(20):
+            await refused(settler, outside, signed(minute))
+            outside.now_s += 1.0
+        outside.waiting = {}
+        for nonce in range(10):
+            await submit(settler, outside, signed(10 + nonce))
+        outside.now_s += 40.0
+    assert settler.busy_keys == []
 
 
 @pytest.mark.parametrize("keys", [[KEY, SECOND]])
