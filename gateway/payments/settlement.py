@@ -10,6 +10,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 import attrs
 import structlog
@@ -145,11 +146,10 @@ class Settlements:
         The driver goes on after the wait or a cancellation. After `close` none is started: the next
         start drives the payment.
         """
-        await self._drivers.drive(
-            payment, self._settle_until_closed, drive_s=self.timing.drive_s, wait_s=wait_s
-        )
+        settle = partial(self._settle_until_closed, is_new=True)
+        await self._drivers.drive(payment, settle, drive_s=self.timing.drive_s, wait_s=wait_s)
 
-    async def _settle_until_closed(self, payment: Payment) -> None:
+    async def _settle_until_closed(self, payment: Payment, *, is_new: bool = False) -> None:
         """Submit, then poll the chain until the outcome is known, even if submitting fails."""
         began_s, timing, now = time.perf_counter(), self.timing, asyncio.get_running_loop().time
         tx_hash, failure = await self._submit(payment)
@@ -160,17 +160,19 @@ class Settlements:
             await asyncio.sleep(timing.first_poll_s)
         elif _needs_nonce(failure):
             await asyncio.sleep(pause_s)
+        # The simulation of a new payment has just shown that it is not settled.
+        is_due = not (is_new and _needs_nonce(failure))
         while True:
             is_full = now() >= full_at
-            # Without a nonce nothing was sent, so only full checks find an outcome.
-            is_due = is_full or tx_hash is not None or not _needs_nonce(failure)
-            if is_due and await self._is_closed(payment, tx_hash, is_full=is_full):
+            if (is_due or is_full) and await self._is_closed(payment, tx_hash, is_full=is_full):
                 self._send_settled(time.perf_counter() - began_s)
                 return
             # Retry a failed submit after each poll, because the authorization expires soon.
             if failure is not None or is_full:
                 found, failure = await self._submit(payment, failure)
                 tx_hash = found or tx_hash
+            # Without a nonce nothing was sent, so only full checks find an outcome.
+            is_due = tx_hash is not None or not _needs_nonce(failure)
             if is_full:
                 pause_s, full_at = timing.late_poll_s, now() + timing.full_check_s
             if tx_hash is not None or _needs_nonce(failure):
