@@ -111,7 +111,7 @@ async def test_without_a_nonce_the_chain_is_not_read_before_the_next_full_check(
     settlements.timing = attrs.evolve(settlements.timing, full_check_s=60.0, sweep_s=3600.0)
     with structlog.testing.capture_logs() as entries:
         calls = await until_waited(gateway, payer, rpc, key)
-    # Each check of the chain reads the authorization's state, and a simulation would be a call, too.
+    # Each check of the chain reads the authorization's state; a simulation is a call, too.
     assert "eth_call" not in calls
     # The wait is logged once.
     assert [entry["event"] for entry in entries].count("payment.not_sent") == 1
