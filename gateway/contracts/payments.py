@@ -187,7 +187,9 @@ class Settler(Protocol):
 
         If called again for the same payment, it sends the same bytes.
         Returns the hash of the pending transaction, or None if nothing could be sent.
-        Raises `ChainUnavailable` if the outcome of sending is unknown.
+        Raises `ChainUnavailable` if the outcome of sending is unknown, and `NoFreeNonce` if nothing
+        was signed because too many transactions of the key wait: then it is called again at once
+        and every second, and the chain is read only every few seconds.
         """
         ...
 

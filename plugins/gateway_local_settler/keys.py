@@ -7,13 +7,12 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 
 import structlog
 
-from gateway import ChainUnavailable, Payment
+from gateway import ChainUnavailable, NoFreeNonce, Payment
 from gateway.chain.signer import MAX_WAITING, GasMoney, Signer
 from gateway.chain.smart_wallets import KEY_GAS
 from gateway.chain.transactions import UNKNOWN, Call, CountOf, Known
 from gateway.concurrency.shared_answers import SharedAnswer
 from gateway.contracts import GasOfKey
-from gateway.errors import NoFreeNonce
 
 # Many nodes keep no more of a sender.
 _USUAL_WAITING = 16

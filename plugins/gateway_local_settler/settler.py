@@ -15,6 +15,7 @@ from gateway import (
     CallReverted,
     Condition,
     ExecutionError,
+    NoFreeNonce,
     Payment,
     PaymentRequired,
     PluginContext,
@@ -35,7 +36,6 @@ from gateway.chain.smart_wallets import (
 )
 from gateway.chain.transactions import Call, Known
 from gateway.contracts import GasOfKey
-from gateway.errors import NoFreeNonce
 from gateway_local_settler.batches import Batches
 from gateway_local_settler.keys import SettlementKeys
 from gateway_local_settler.recent_checks import (
