@@ -134,7 +134,8 @@ def errors_page() -> str:
             *(
                 f"- {cls.status}{f' `{cls.code}`' if cls.code else ''}: {_doc(cls)}"
                 for cls in answers
-                if cls.__name__ not in ("PaymentError", "_Unavailable")
+                # No buyer gets these.
+                if cls.__name__ not in ("NoFreeNonce", "PaymentError", "_Unavailable")
             ),
             '- 500 `INTERNAL_ERROR`: Any unexpected error; the sentence is "Internal error".',
             "",

@@ -158,7 +158,7 @@ EVENTS: dict[str, str] = {
     "payment.method_refused": "A payment method will never take this payment.",
     "payment.method_silent": "A payment method failed or timed out; retried.",
     "payment.not_prepared": "A settler failed or took long to read ahead; its check reads again.",
-    "payment.not_sent": "The settler could not send a settlement; retried.",
+    "payment.not_sent": "A settlement was not sent; retried. A wait for a nonce is logged once.",
     "payment.open": "A settlement's outcome is still unknown; the sweep continues.",
     "payment.receipt_failed": ("A way to pay made no receipt; the buyer got the task without one."),
     "payment.store_silent": (

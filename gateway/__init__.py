@@ -81,6 +81,7 @@ __all__ = [
     "MethodPayment",
     "MethodProof",
     "Mount",
+    "NoFreeNonce",
     "NotAccepted",
     "Outbound",
     "Output",

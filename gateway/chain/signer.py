@@ -16,7 +16,9 @@ import attrs
 from gateway.chain.keys import address_of
 from gateway.chain.transactions import (
     MULTICALL3,
+    UNKNOWN,
     Call,
+    Known,
     Transaction,
     batch_data,
     read_successes,
@@ -32,7 +34,7 @@ from gateway.contracts import (
     UnsignedTransaction,
 )
 from gateway.domain import Payment
-from gateway.errors import ChainUnavailable
+from gateway.errors import NoFreeNonce
 
 # The gateway sells only while the key can pay for this many more calls.
 _RESERVE_CALLS = 5
@@ -55,9 +57,6 @@ Fees = tuple[int, int]
 MostNonces = Callable[[Payment], Awaitable[int]]
 """Returns how many nonces a payment may use before the gateway stops spending gas on it."""
 
-Remembered = Callable[[], int | None]
-"""Returns the key's mined transactions, read beside a simulation; None once that is old."""
-
 WriteDown = Callable[[Payment, UnsignedTransaction], Awaitable[SignedTransaction | None]]
 """Signs with the next nonce, and stores transaction and payment state in one write.
 
@@ -65,7 +64,7 @@ Returns the transaction to send for the payment.
 """
 
 Measured = Callable[[str], contextlib.AbstractContextManager[object]]
-"""Measures a write that signs with this key, and its errors."""
+"""Measures a write that signs with this key."""
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
@@ -114,6 +113,7 @@ class Signer:
         # Shared by concurrent callers but not cached: a wrong count from one endpoint would
         # otherwise break every payment of a block.
         self._count: SharedAnswer[int] = SharedAnswer(self._now, ttl_s=0)
+        self._waiting: SharedAnswer[int] = SharedAnswer(self._now, ttl_s=0)
         self._money: SharedAnswer[GasMoney] = SharedAnswer(self._now, ttl_s=0)
         self._affordable_until = 0.0
         self._affordable_gas = 0
@@ -189,17 +189,14 @@ class Signer:
         self._sent_at = {one: at for one, at in sent_at.items() if 0 <= now - at < _RESEND_S}
         return self._sent_at.setdefault(tx_hash, now) != now
 
-    async def send_new(
-        self, payment: Payment, call: Call, *, mined: Remembered | None = None
-    ) -> str | None:
+    async def send_new(self, payment: Payment, call: Call, known: Known = UNKNOWN) -> str | None:
         """Sign, store and send. The payment must have no pending transaction.
 
-        `mined` is for a payment's first transaction. It has the count beside a simulation of this
-        call, which is not simulated again while the count is fresh. If the journal has a pending
-        one nevertheless, that is sent. Returns its hash, or None if the call would revert.
+        If the journal has a pending one nevertheless, that is sent. Returns its hash, or None if
+        the call would revert. Raises `NoFreeNonce`.
         """
         # The journal returns in the order of its writes, so sends start in nonce order.
-        return await self._send(await self._begin(payment, call, mined))
+        return await self._send(await self._begin(payment, call, known))
 
     async def send_batch(
         self, batch: Sequence[tuple[Payment, Call]], gas: int
@@ -253,17 +250,14 @@ class Signer:
         await self._chain.send(transaction.raw)
         return transaction.tx_hash
 
-    async def _begin(
-        self, payment: Payment, call: Call, mined: Remembered | None = None
-    ) -> SignedTransaction | None:
+    async def _begin(self, payment: Payment, call: Call, known: Known) -> SignedTransaction | None:
         """Simulate, then have the journal sign with the next nonce and store the transaction.
 
         Returns None if no more gas is spent on the payment: the call would revert, or has reverted
         too often although simulations pass.
         """
         # The write checks the number, and returns a pending transaction.
-        is_first = mined is not None
-        used = 0 if is_first else await self._journal.nonces_of(payment.id, *self._signers)
+        used = 0 if known.is_first else await self._journal.nonces_of(payment.id, *self._signers)
         if used and self._most_nonces is not None and used >= await self._most_nonces(payment):
             return None
         fees = await self.bid()
@@ -276,21 +270,34 @@ class Signer:
             sign=lambda nonce: self._sign(self._make_transaction(call, nonce, fees)),
         )
         # Only now: the calls above may have taken long.
-        count = None if mined is None else mined()
+        count = known.count_of(self.address)
         if count is not None:
             # If too many wait by this count, some may have been mined since.
-            with contextlib.suppress(ChainUnavailable), self._measured(self.address):
+            with contextlib.suppress(NoFreeNonce), self._measured(self.address):
                 return await self._write_down(payment, unsigned(chain_nonce=count))
         try:
-            count = await self._simulate_and_count(call, fees)
+            count = await self._count_and_simulate(call, fees, UNKNOWN if used else known)
         except CallReverted:
             # Spent or expired; reconciliation finds out which.
             return None
         with self._measured(self.address):
             return await self._write_down(payment, unsigned(chain_nonce=count))
 
-    async def _simulate_and_count(self, call: Call, fees: Fees) -> int:
-        _, count = await asyncio.gather(self.simulate(call, fees), self.count_mined())
+    async def _count_and_simulate(self, call: Call, fees: Fees, known: Known) -> int:
+        """Return the count of mined transactions, and simulate unless a simulation is fresh.
+
+        A plain account's call is not simulated while the key has no free nonce.
+        """
+        if known.simulate_plain is None:
+            _, count = await asyncio.gather(self.simulate(call, fees), self.count_mined())
+            return count
+        count = await self.count_mined()
+        if known.is_fresh():
+            return count
+        if await self._journal.waiting_of(self.address, count) >= MAX_WAITING:
+            raise NoFreeNonce(self.address)
+        if not await known.simulate_plain():
+            await self.simulate(call, fees)
         return count
 
     async def count_mined(self) -> int:
@@ -299,6 +306,9 @@ class Signer:
 
     async def count_waiting(self) -> int:
         """Return how many transactions of this key are pending or about to be sent."""
+        return await self._waiting.get(self._read_waiting)
+
+    async def _read_waiting(self) -> int:
         return await self._journal.waiting_of(self.address, await self.count_mined())
 
     async def tend(self) -> None:

@@ -4,7 +4,7 @@ Signing is about ten times faster than by eth_account.
 """
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from types import ModuleType
 from typing import Any, TypedDict
 
@@ -27,6 +27,26 @@ class Call:
     to: str
     data: bytes
     gas: int
+
+
+CountOf = Callable[[str], int | None]
+"""Returns a key's mined transactions by its address, read beside a simulation; None once old."""
+
+
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class Known:
+    """What is known of a payment's call before it is signed."""
+
+    is_first: bool = False
+    """The payment is expected to have no transaction yet; the write checks that."""
+    is_fresh: Callable[[], bool] = lambda: False
+    """Whether a simulation has passed a moment ago, whichever key sends the call."""
+    count_of: CountOf = lambda _: None
+    simulate_plain: Callable[[], Awaitable[bool]] | None = None
+    """Whether the call passes now, of a plain account, from any key; False if that is unknown."""
+
+
+UNKNOWN = Known()
 
 
 class Transaction(TypedDict):

@@ -187,7 +187,9 @@ class Settler(Protocol):
 
         If called again for the same payment, it sends the same bytes.
         Returns the hash of the pending transaction, or None if nothing could be sent.
-        Raises `ChainUnavailable` if the outcome of sending is unknown.
+        Raises `ChainUnavailable` if the outcome of sending is unknown, and `NoFreeNonce` if nothing
+        was signed because too many transactions of the key wait: then it is called again at once
+        and every second, and the chain is read only every few seconds.
         """
         ...
 
@@ -286,7 +288,7 @@ class SettlementJournal(Protocol):
         facilitator sends it. A payment that is `settling` already may get another transaction,
         after some other transaction used the first nonce.
         Raises `RuntimeError` if the payment is closed, or if the nonce is taken or another submit
-        has used one since, and `ChainUnavailable` if the signer has too many pending transactions.
+        has used one since, and `NoFreeNonce` if the signer has too many pending transactions.
         """
         ...
 
@@ -296,7 +298,7 @@ class SettlementJournal(Protocol):
         """Store one signed transaction of several payments, each `settling`.
 
         Returns the transaction and the ids of the payments that are in it; None, with nothing
-        written, if fewer than two are left. Raises `ChainUnavailable` as `begin_settling` does.
+        written, if fewer than two are left. Raises `NoFreeNonce` as `begin_settling` does.
         """
         ...
 

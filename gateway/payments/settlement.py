@@ -10,6 +10,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 import attrs
 import structlog
@@ -18,7 +19,7 @@ from gateway.concurrency.fence import is_plugins_own
 from gateway.concurrency.periodic import Periodic, always
 from gateway.contracts import GasOfKey, Settler
 from gateway.domain import Authorization, Payment
-from gateway.errors import ChainUnavailable, ExecutionError, StoreUnavailable
+from gateway.errors import ChainUnavailable, ExecutionError, NoFreeNonce, StoreUnavailable
 from gateway.payments.failed_settlements import FailedSettlements
 from gateway.payments.obstacles import Obstacles
 from gateway.payments.reconcile import Reconciler
@@ -145,52 +146,70 @@ class Settlements:
         The driver goes on after the wait or a cancellation. After `close` none is started: the next
         start drives the payment.
         """
-        await self._drivers.drive(
-            payment, self._settle_until_closed, drive_s=self.timing.drive_s, wait_s=wait_s
-        )
+        settle = partial(self._settle_until_closed, is_new=True)
+        await self._drivers.drive(payment, settle, drive_s=self.timing.drive_s, wait_s=wait_s)
 
-    async def _settle_until_closed(self, payment: Payment) -> None:
+    async def _settle_until_closed(self, payment: Payment, *, is_new: bool = False) -> None:
         """Submit, then poll the chain until the outcome is known, even if submitting fails."""
         began_s, timing, now = time.perf_counter(), self.timing, asyncio.get_running_loop().time
-        tx_hash, has_failed = await self._submit(payment)
+        tx_hash, failure = await self._submit(payment)
         pause_s, unsent_pause_s = timing.poll_s, timing.poll_s
         full_at = now() + timing.full_check_s
         if tx_hash is not None and self.addresses:
             # Our key has just sent it. A facilitator's is mined already.
             await asyncio.sleep(timing.first_poll_s)
+        elif _needs_nonce(failure):
+            await asyncio.sleep(pause_s)
+        # The simulation of a new payment has just shown that it is not settled.
+        is_due = not (is_new and _needs_nonce(failure))
         while True:
             is_full = now() >= full_at
-            try:
-                if await self._check_chain(payment, tx_hash, is_full=is_full):
-                    self._send_settled(time.perf_counter() - began_s)
-                    return
-            except (ChainUnavailable, StoreUnavailable) as error:
-                _log_silent(payment, error)
+            if (is_due or is_full) and await self._is_closed(payment, tx_hash, is_full=is_full):
+                self._send_settled(time.perf_counter() - began_s)
+                return
             # Retry a failed submit after each poll, because the authorization expires soon.
-            if has_failed or is_full:
-                found, has_failed = await self._submit(payment)
+            if failure is not None or is_full:
+                found, failure = await self._submit(payment, failure)
                 tx_hash = found or tx_hash
+            # Without a nonce nothing was sent, so only full checks find an outcome.
+            is_due = tx_hash is not None or not _needs_nonce(failure)
             if is_full:
                 pause_s, full_at = timing.late_poll_s, now() + timing.full_check_s
-            await asyncio.sleep(unsent_pause_s if tx_hash is None else pause_s)
-            unsent_pause_s = min(2 * unsent_pause_s, timing.sweep_s)
+            if tx_hash is not None or _needs_nonce(failure):
+                await asyncio.sleep(pause_s)
+            else:
+                await asyncio.sleep(unsent_pause_s)
+                unsent_pause_s = min(2 * unsent_pause_s, timing.sweep_s)
 
     def _send_settled(self, seconds: float) -> None:
         settler = type(self.settler).__module__.partition(".")[0]
         signals.payment_settled.send(settler=settler, seconds=seconds)
 
-    async def _submit(self, payment: Payment) -> tuple[str | None, bool]:
-        """Return (transaction hash or None, whether submitting failed).
+    async def _submit(
+        self, payment: Payment, earlier: type[BaseException] | None = None
+    ) -> tuple[str | None, type[BaseException] | None]:
+        """Return the transaction's hash or None, and the kind of error if submitting failed.
 
-        A settler's error proves nothing about the payment; only the chain does.
+        A settler's error proves nothing about the payment; only the chain does. A key that had no
+        free nonce for the `earlier` submit either is not logged again.
         """
         try:
-            return await self.settler.submit(payment), False
+            return await self.settler.submit(payment), None
         except BaseException as error:
             if not is_plugins_own(error):
                 raise
-            _log.warning("payment.not_sent", payment=payment.id, error=type(error).__name__)
-            return None, True
+            failure = type(error)
+            if not (_needs_nonce(failure) and _needs_nonce(earlier)):
+                _log.warning("payment.not_sent", payment=payment.id, error=failure.__name__)
+            return None, failure
+
+    async def _is_closed(self, payment: Payment, tx_hash: str | None, *, is_full: bool) -> bool:
+        """Return whether the payment is closed now; False while that is unknown."""
+        try:
+            return await self._check_chain(payment, tx_hash, is_full=is_full)
+        except (ChainUnavailable, StoreUnavailable) as error:
+            _log_silent(payment, error)
+            return False
 
     async def _check_chain(self, payment: Payment, tx_hash: str | None, *, is_full: bool) -> bool:
         """Return whether the payment is closed now.
@@ -243,6 +262,11 @@ class Settlements:
         """Whether the payment's driver may run, here or in another process."""
         is_young = now < age.seen_at + self.timing.patience_s
         return is_young and not self._store.nodes.may_have_lost(age.seen_at)
+
+
+def _needs_nonce(failure: type[BaseException] | None) -> bool:
+    """Whether a submit only has to be repeated until a transaction of the key is mined."""
+    return failure is not None and issubclass(failure, NoFreeNonce)
 
 
 def _log_silent(payment: Payment, error: ChainUnavailable | StoreUnavailable) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from gateway.contracts import SignedTransaction, UnsignedBatch, UnsignedTransaction
 from gateway.domain import Payment, PaymentState, Receipt
 from gateway.domain.eip3009 import usual_gas
-from gateway.errors import ChainUnavailable
+from gateway.errors import NoFreeNonce
 from gateway.store.rows import PAYMENT_COLUMNS, payment_of, signed_of
 from gateway.store.sql import Connection, Cursor, Row, locked, none_of, placeholders
 
@@ -27,8 +27,7 @@ def write_down(
 
     An unsigned transaction is signed here with the next free nonce. If another submit already
     recorded a transaction since the simulation, that one is returned. Raises `RuntimeError` if the
-    payment has used another nonce, and `ChainUnavailable` if the signer has too many pending
-    transactions.
+    payment has used another nonce, and `NoFreeNonce` if too many of the signer's are pending.
     """
     if isinstance(transaction, SignedTransaction):
         check_nonce_free(db, transaction)
@@ -56,7 +55,7 @@ def sign_next(
         raise RuntimeError(f"payment {payment_id} used up another nonce meanwhile")
     waiting = [nonce for nonce in used if nonce >= transaction.chain_nonce]
     if len(waiting) >= transaction.most_waiting:
-        raise ChainUnavailable(f"Too many transactions of {transaction.signer} wait.")
+        raise NoFreeNonce(transaction.signer)
     return transaction.sign(first_unused(waiting, transaction.chain_nonce))
 
 
@@ -325,8 +324,7 @@ def begin_batch(
 
     Their calls were simulated earlier. A payment that was closed or signed for since then is left
     out. Returns the transaction and the payments in it, or None, with nothing written, if fewer
-    than two payments remain. Raises `ChainUnavailable` if the signer has too many pending
-    transactions.
+    than two payments remain. Raises `NoFreeNonce` if the signer has too many pending transactions.
     """
     asked = [
         (each, find_state(db, each), find_sent(db, each, batch.signers)) for each in batch.payments
@@ -337,7 +335,7 @@ def begin_batch(
         return None
     nonces = [row[0] for row in used]
     if len(nonces) >= batch.most_waiting:
-        raise ChainUnavailable(f"Too many transactions of {batch.signer} wait.")
+        raise NoFreeNonce(batch.signer)
     transaction = batch.sign(first_unused(nonces, batch.chain_nonce), taken)
     insert_transaction(db, taken[0], transaction)
     for payment_id in taken:

@@ -15,8 +15,8 @@ import structlog
 
 from gateway import Payment, PluginContext
 from gateway.chain.smart_wallets import KEY_GAS, is_signed_by_key
-from gateway.chain.transactions import MULTICALL3, Call
-from gateway_local_settler.keys import CountOf, SettlementKeys, no_count
+from gateway.chain.transactions import MULTICALL3, UNKNOWN, Call, Known
+from gateway_local_settler.keys import SettlementKeys
 
 # For the transaction itself and Multicall3's loop. 100 payments, the most that settings allow, have
 # 15,050,000 gas. Base allows a transaction 2^24 = 16,777,216 (EIP-7825; Base docs, "Throughput and
@@ -63,18 +63,16 @@ class Batches:
         # Whether Multicall3 is deployed; None before the first check.
         self._has_multicall: bool | None = None
 
-    async def submit(
-        self, payment: Payment, call: Call, count_of: CountOf = no_count
-    ) -> str | None:
+    async def submit(self, payment: Payment, call: Call, known: Known = UNKNOWN) -> str | None:
         """Resend the payment's signed transaction, or sign and send one, alone or in a batch.
 
         Takes, returns and raises the same as `SettlementKeys.submit`.
         """
         # A first submit finds none, and the write checks it.
-        if count_of is no_count and (sent := await self._keys.resend(payment)):
+        if not known.is_first and (sent := await self._keys.resend(payment)):
             return sent
         if not self._sending and not self._queue:
-            return await self._send_first(payment, call, count_of)
+            return await self._send_first(payment, call, known)
         loop = asyncio.get_running_loop()
         waiting = _Waiting(payment, call, loop.create_future())
         self._queue.append(waiting)
@@ -85,10 +83,10 @@ class Batches:
         finally:
             timer.cancel()
 
-    async def _send_first(self, payment: Payment, call: Call, count_of: CountOf) -> str | None:
+    async def _send_first(self, payment: Payment, call: Call, known: Known) -> str | None:
         self._sending += 1
         try:
-            return await self._keys.send_new(payment, call, count_of)
+            return await self._keys.send_new(payment, call, known)
         finally:
             self._sending -= 1
             self._continue()

@@ -2,16 +2,15 @@
 
 import asyncio
 import contextlib
-import functools
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 import structlog
 
-from gateway import ChainUnavailable, Payment
+from gateway import ChainUnavailable, NoFreeNonce, Payment
 from gateway.chain.signer import MAX_WAITING, GasMoney, Signer
 from gateway.chain.smart_wallets import KEY_GAS
-from gateway.chain.transactions import Call
+from gateway.chain.transactions import UNKNOWN, Call, CountOf, Known
 from gateway.concurrency.shared_answers import SharedAnswer
 from gateway.contracts import GasOfKey
 
@@ -21,15 +20,9 @@ _USUAL_WAITING = 16
 _WAITING_TTL_S = 0.25
 # All balances are for the operator. The check of obstacles asks every minute, so it asks first.
 _MONEY_READ_S = 55.0
-CountOf = Callable[[str], int | None]
-"""Returns a key's mined transactions by its address, while they are fresh."""
-# A key whose count is known saves two calls, so it sends although this many more wait.
+# A key whose count is known saves a call, so it sends although this many more wait.
 _SAVED = 4
 _log = structlog.get_logger()
-
-
-def no_count(_: str) -> None:
-    """Return no count: the call must be simulated."""
 
 
 def _credit(waiting: int, count: int | None) -> int:
@@ -77,34 +70,32 @@ class SettlementKeys:
         count, *_ = await asyncio.gather(signer.count_mined(), signer.bid(), signer.can_pay(gas))
         return {signer.address: count}
 
-    async def submit(
-        self, payment: Payment, call: Call, count_of: CountOf = no_count
-    ) -> str | None:
+    async def submit(self, payment: Payment, call: Call, known: Known = UNKNOWN) -> str | None:
         """Send the payment's transaction; see `Signer.submit`.
 
-        `count_of` is for a first submit, whose call has just been simulated: it has results of
-        `read_ahead`. Raises `ChainUnavailable` if no key can pay for a new one.
+        `known.count_of` has results of `read_ahead`. Raises `ChainUnavailable` if no key can pay
+        for a new one, and `NoFreeNonce`.
         """
-        if count_of is no_count and (sent := await self.resend(payment)):
+        if not known.is_first and (sent := await self.resend(payment)):
             return sent
-        return await self.send_new(payment, call, count_of)
+        return await self.send_new(payment, call, known)
 
     async def resend(self, payment: Payment) -> str | None:
         """Resend the payment's unmined transaction, whichever key signed it; None without one."""
         # It is signed already, so the balance of its key does not matter.
         return await self._signers[0].resend(payment)
 
-    async def send_new(
-        self, payment: Payment, call: Call, count_of: CountOf = no_count
-    ) -> str | None:
-        """Sign and send. No transaction of the payment is pending; `count_of` is as in `submit`.
-
-        Raises `ChainUnavailable` if no key can pay for it.
-        """
-        signer = await self._choose(call.gas, count_of)
-        mined = None if count_of is no_count else functools.partial(count_of, signer.address)
+    async def send_new(self, payment: Payment, call: Call, known: Known = UNKNOWN) -> str | None:
+        """Sign and send. No transaction of the payment is pending. Raises as `submit` does."""
+        signer = await self._choose(call.gas, known.count_of)
         with self._counted(signer.address):
-            return await signer.send_new(payment, call, mined=mined)
+            return await signer.send_new(payment, call, known)
+
+    async def check_nonce_free(self, gas: int) -> None:
+        """Raise `NoFreeNonce` if the key that would send the next call has no free nonce."""
+        signer = await self._choose(gas)
+        if await signer.count_waiting() >= MAX_WAITING:
+            raise NoFreeNonce(signer.address)
 
     async def send_batch(
         self, batch: Sequence[tuple[Payment, Call]], gas_of: Callable[[int], int]
@@ -139,7 +130,7 @@ class SettlementKeys:
         self._own.signers = [one for one in self._signers if one.address in mine]
         self._others.signers = [one for one in self._signers if one.address in shared - mine]
 
-    async def _choose(self, gas: int, count_of: CountOf = no_count) -> Signer:
+    async def _choose(self, gas: int, count_of: CountOf = UNKNOWN.count_of) -> Signer:
         """Return the key that sends the next call."""
         if len(self._signers) == 1:
             return self._signers[0]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 import attrs
 
 from gateway import Authorization
+from gateway.contracts.chain import Chain
 
 # Five blocks of Base. What changes later than a check can make a settlement revert, as what changes
 # just after a simulation.
@@ -24,10 +25,20 @@ class Reading:
     # By address of a settlement key.
     counts: Mapping[str, int]
     is_younger: Callable[[float], bool]
+    # Whether the simulation began no earlier than these readings, and counts from any key.
+    is_simulated: bool = True
+    # Whether no process has submitted the payment yet, as far as is known.
+    is_first: Callable[[], bool] = lambda: False
+    # Whether the payment has found no free nonce before.
+    has_waited: bool = False
+
+    def is_fresh(self) -> bool:
+        """Whether the settlement can rely on the simulation, whichever key sends it."""
+        return self.is_simulated and self.is_younger(FRESH_S)
 
     def count_of(self, address: str) -> int | None:
         """Return a key's mined transactions; None if they were not read, or once they are old."""
-        return self.counts.get(address) if self.is_younger(FRESH_S) else None
+        return self.counts.get(address) if self.is_fresh() else None
 
 
 def begin_age(now: Callable[[], float]) -> Callable[[float], bool]:
@@ -39,6 +50,29 @@ def begin_age(now: Callable[[], float]) -> Callable[[float], bool]:
     steady = asyncio.get_running_loop().time
     began_at, began_steady = now(), steady()
     return lambda limit_s: 0 <= now() - began_at < limit_s and steady() - began_steady < limit_s
+
+
+class Submit:
+    """A submit relies on its payment's last reading, renewed by each shared simulation."""
+
+    def __init__(self, reading: Reading, now: Callable[[], float]) -> None:
+        self.reading = reading
+        self._now = now
+
+    async def passes_now(self, authorization: Authorization, chain: Chain) -> bool:
+        """Simulate a transfer with other sales; True if it passes and the result is fresh."""
+        is_younger = begin_age(self._now)
+        if not await chain.simulate_plain(authorization):
+            return False
+        self.reading = attrs.evolve(self.reading, is_younger=is_younger, is_simulated=True)
+        return self.reading.is_fresh()
+
+    def find_left(self) -> Reading:
+        """Return the reading for the next submit, because this one found no free nonce."""
+        left = attrs.evolve(self.reading, counts={}, has_waited=True)
+        if left.is_fresh():
+            return left
+        return attrs.evolve(left, is_younger=begin_age(self._now), is_simulated=False)
 
 
 class RecentChecks:

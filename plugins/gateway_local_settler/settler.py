@@ -6,12 +6,16 @@ before it is sent, so a restart sends the same bytes again and loses no nonce.
 
 import asyncio
 from collections.abc import Collection
+from functools import partial
+
+import attrs
 
 from gateway import (
     Authorization,
     CallReverted,
     Condition,
     ExecutionError,
+    NoFreeNonce,
     Payment,
     PaymentRequired,
     PluginContext,
@@ -30,11 +34,18 @@ from gateway.chain.smart_wallets import (
     settlement_call,
     unwrap_signature,
 )
-from gateway.chain.transactions import Call
+from gateway.chain.transactions import Call, Known
 from gateway.contracts import GasOfKey
 from gateway_local_settler.batches import Batches
-from gateway_local_settler.keys import CountOf, SettlementKeys, no_count
-from gateway_local_settler.recent_checks import FRESH_S, Reading, RecentChecks, begin_age
+from gateway_local_settler.keys import SettlementKeys
+from gateway_local_settler.recent_checks import (
+    FRESH_S,
+    KEPT_S,
+    Reading,
+    RecentChecks,
+    Submit,
+    begin_age,
+)
 from gateway_local_settler.waits import KeyWaits
 
 # The most nonces of a settlement key for one payment: one that another process takes, one that is
@@ -167,7 +178,10 @@ class LocalSettler:
         # Signatures of smart wallets can be long.
         if is_signed_by_key(authorization, quote.network):
             is_younger = begin_age(self._context.now)
-            self._passed.keep(authorization, reading or Reading(is_code, {}, is_younger))
+            reading = reading or Reading(is_code, {}, is_younger, is_simulated=False)
+            # If it is not, `begin_settling` finds the earlier transaction.
+            is_first = partial(reading.is_younger, KEPT_S)
+            self._passed.keep(authorization, attrs.evolve(reading, is_first=is_first))
 
     async def _check_failed_gas(self) -> None:
         """Raise `ExecutionError` if failed settlements of smart accounts burned the hour's gas."""
@@ -197,22 +211,35 @@ class LocalSettler:
         Returns the transaction's hash. Returns None if nothing was sent: the chain would refuse the
         call, or the payment has used all its nonces.
         """
-        call = await self._build_call(payment)
-        count_of = self._take_counts(payment)
-        if self._batches is None:
-            return await self._keys.submit(payment, call, count_of)
-        return await self._batches.submit(payment, call, count_of)
+        call, authorization = await self._build_call(payment)
+        now = self._context.now
+        # Without a reading the payment's transactions are read first, and it is simulated.
+        unread = Reading(is_code=False, counts={}, is_younger=begin_age(now), is_simulated=False)
+        reading = self._passed.take(authorization) or unread
+        begun = Submit(reading, now)
+        send = self._keys if self._batches is None else self._batches
+        try:
+            if reading.has_waited:
+                await self._keys.check_nonce_free(call.gas)
+            return await send.submit(payment, call, self._find_known(authorization, begun))
+        except NoFreeNonce as error:
+            if not reading.has_waited:
+                self._waits.note_refused(error.signer)
+            self._passed.keep(authorization, begun.find_left())
+            raise
 
-    def _take_counts(self, payment: Payment) -> CountOf:
-        """Return the counts of the check before the payment, if this process made it.
-
-        Then this is taken for its first submit; if it is not, `begin_settling` finds the earlier
-        transaction. Without counts, the payment's transactions are read first, and it is simulated.
-        """
-        if payment.authorization is None:
-            return no_count
-        reading = self._passed.take(payment.authorization)
-        return no_count if reading is None else reading.count_of
+    def _find_known(self, authorization: Authorization, begun: Submit) -> Known:
+        """Return the facts of the last reading, as far as they are recent."""
+        reading, chain = begun.reading, self._context.chain
+        is_plain = not reading.is_code and is_signed_by_key(
+            authorization, self._context.settings.chain
+        )
+        return Known(
+            is_first=reading.is_first(),
+            is_fresh=reading.is_fresh,
+            count_of=reading.count_of,
+            simulate_plain=partial(begun.passes_now, authorization, chain) if is_plain else None,
+        )
 
     async def tend(self) -> None:
         """Resend unmined transactions, with a higher fee if they are stuck."""
@@ -230,11 +257,12 @@ class LocalSettler:
         now = self._context.now()
         return await self._context.journal.begin_settling(payment.id, unsigned, now=now)
 
-    async def _build_call(self, payment: Payment) -> Call:
+    async def _build_call(self, payment: Payment) -> tuple[Call, Authorization]:
         if payment.authorization is None:
             raise ValueError("a direct payment is not settled by us")
-        context = self._context
-        return await settlement_call(payment.authorization, context.settings.chain, context.chain)
+        network, chain = self._context.settings.chain, self._context.chain
+        call = await settlement_call(payment.authorization, network, chain)
+        return call, payment.authorization
 
     async def _check_funds(self, gas: int) -> None:
         if not await self._keys.can_pay(gas):

@@ -4,7 +4,7 @@ import contextlib
 from collections import Counter
 from collections.abc import Collection, Iterator
 
-from gateway import ChainUnavailable, Condition
+from gateway import Condition
 from gateway.contracts import Clock
 
 # A write that takes longer has waited for other writes of its key. One of its own takes a few
@@ -30,14 +30,14 @@ class KeyWaits:
 
     @contextlib.contextmanager
     def measured(self, key: str) -> Iterator[None]:
-        """Measure the write that signs; it raises `ChainUnavailable` if the key has no nonce."""
+        """Measure the write that signs, unless it fails."""
         began_at = self._now()
-        try:
-            yield
-        except ChainUnavailable:
-            self._note(key, has_waited=True)
-            raise
+        yield
         self._note(key, has_waited=self._has_locks and self._now() - began_at > _LONG_S)
+
+    def note_refused(self, key: str) -> None:
+        """Note a payment that has to wait for a nonce of the key. Call this once per payment."""
+        self._note(key, has_waited=True)
 
     def _note(self, key: str, *, has_waited: bool) -> None:
         minute = int(self._now() // 60)

@@ -9,7 +9,7 @@ from gateway.contracts import SignedTransaction
 from gateway.contracts.store import FailedSettlement
 from gateway.domain import PaymentState, Task
 from gateway.domain.eip3009 import usual_gas
-from gateway.errors import ChainUnavailable
+from gateway.errors import NoFreeNonce
 from gateway.store import SqlStore
 from gateway_testing.facts import (
     NOW,
@@ -91,7 +91,7 @@ class BatchesContract:
     ) -> None:
         await settling(store, 1)
         ids = [(await reserved(store, nonce)).payment.id for nonce in (2, 3)]
-        with pytest.raises(ChainUnavailable, match="wait"):
+        with pytest.raises(NoFreeNonce, match="wait"):
             await store.begin_batch(unsigned_batch(*ids, most_waiting=1), now=NOW)
         assert await store.nonces_of(ids[0], SIGNER) == 0
 

@@ -12,7 +12,7 @@ from gateway.domain import (
     PaymentState,
     TaskStatus,
 )
-from gateway.errors import ChainUnavailable
+from gateway.errors import NoFreeNonce
 from gateway.store import SqlStore
 from gateway_testing.facts import (
     NOW,
@@ -199,7 +199,7 @@ class SettlingContract:
             await settling(store, nonce, chain_nonce=4)
         task = await reserved(store, 4)
         full = unsigned_transaction(4, most_waiting=3)
-        with pytest.raises(ChainUnavailable, match="wait"):
+        with pytest.raises(NoFreeNonce, match="wait"):
             await store.begin_settling(task.payment.id, full, now=NOW)
         assert (await known(store, task.id)).payment.state is PaymentState.RESERVED
         after_a_block = unsigned_transaction(5, most_waiting=3)

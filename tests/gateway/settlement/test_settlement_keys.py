@@ -9,7 +9,7 @@ import pytest
 from eth_account import Account
 
 from gateway.app import create_app
-from gateway.errors import ChainUnavailable, SettingsError
+from gateway.errors import NoFreeNonce, SettingsError
 from gateway.running.facts_of_parts import find_conditions
 from gateway.settings import check_settings
 from tests.conftest import WALLET, Payer, buy, operators_rows, running
@@ -109,7 +109,7 @@ def refuse_once(journal) -> None:
     async def find_none(payment_id, *arguments, **named):
         if payment_id not in refused:
             refused.add(payment_id)
-            raise ChainUnavailable("Too many transactions wait.")
+            raise NoFreeNonce("0xa")
         return await write(payment_id, *arguments, **named)
 
     journal.begin_settling = find_none

@@ -7,9 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from gateway.chain import signer
+from gateway.errors import NoFreeNonce
+from gateway_local_settler import keys
 from tests.proof.simulation.__main__ import main
 from tests.proof.simulation.campaign import run_chunk
 from tests.proof.simulation.history import run_history
+from tests.proof.simulation.mutant import patched
 from tests.proof.simulation.mutants import hunt
 from tests.proof.simulation.mutants import main as hunt_all
 from tests.proof.simulation.mutations import MUTANTS, REQUIRED, SHOWN_BY
@@ -28,6 +32,20 @@ def test_two_hundred_histories_break_no_promise(chunk):
     assert report.states["x402 released"] > 0
     assert report.states["direct settled"] > 0
     assert report.states["voucher settled"] > 0
+
+
+def test_payments_that_wait_for_the_only_nonce_break_no_promise(monkeypatch):
+    waits, raised = [], NoFreeNonce.__init__
+
+    def noted(self, signer):
+        waits.append(signer)
+        raised(self, signer)
+
+    monkeypatch.setattr(NoFreeNonce, "__init__", noted)
+    with patched((signer, "MAX_WAITING", 1), (keys, "MAX_WAITING", 1)):
+        report = run_chunk(range(8))
+    assert report.violations == []
+    assert len(waits) > 5
 
 
 # The first one is of a shop that takes vouchers.

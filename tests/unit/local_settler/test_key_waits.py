@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway import ChainUnavailable
+from gateway.errors import NoFreeNonce
 from gateway_local_settler.waits import KeyWaits
 
 
@@ -19,8 +19,9 @@ def sign(waits, clock, *, times, seconds=0.0, key="0xa") -> None:
 
 def find_none(waits, clock) -> None:
     """Let a key refuse a payment, because too many of its transactions are pending."""
-    with pytest.raises(ChainUnavailable), waits.measured("0xa"):
-        raise ChainUnavailable("Too many transactions wait.")
+    with pytest.raises(NoFreeNonce), waits.measured("0xa"):
+        raise NoFreeNonce("0xa")
+    waits.note_refused("0xa")
 
 
 def slow(waits, clock) -> None:

@@ -8,7 +8,7 @@ import pytest
 import structlog
 
 from gateway import ChainUnavailable
-from gateway.chain.transactions import Call
+from gateway.chain.transactions import Call, Known
 from gateway_local_settler.keys import SettlementKeys
 
 CALL = Call(to="0x" + "11" * 20, data=b"", gas=90_000)
@@ -46,7 +46,7 @@ class Key:
     async def resend(self, payment):
         return self.resends
 
-    async def send_new(self, payment, call, *, mined=None):
+    async def send_new(self, payment, call, known):
         self.asked.append("send_new")
         return f"sent by {self.address}"
 
@@ -70,13 +70,16 @@ async def test_a_key_whose_count_is_known_sends_unless_it_is_clearly_busier(
     keys = keys_of(
         *(Key(name, waiting=one) for name, one in zip(("0xa", "0xb"), waiting, strict=True))
     )
-    sent = await keys.submit(PAYMENT, CALL, {"0xa": 7}.get)
+    sent = await keys.submit(PAYMENT, CALL, Known(is_first=True, count_of={"0xa": 7}.get))
     assert sent == f"sent by {sender}"
 
 
 async def test_a_poor_key_does_not_send_though_its_count_is_known(keys_of):
     keys = keys_of(Key("0xa", is_rich=False), Key("0xb"))
-    assert await keys.submit(PAYMENT, CALL, {"0xa": 7}.get) == "sent by 0xb"
+    assert (
+        await keys.submit(PAYMENT, CALL, Known(is_first=True, count_of={"0xa": 7}.get))
+        == "sent by 0xb"
+    )
 
 
 async def test_purchases_of_a_moment_share_one_look_and_divide_the_free_places(keys_of):

@@ -16,7 +16,7 @@ SIMULATE, SEND = "eth_call", "eth_sendRawTransaction"
 
 @pytest.fixture(autouse=True)
 def _fast():
-    # No sweep and no second submit asks meanwhile.
+    # No sweep and no second submit asks beside them.
     calm = SettlementTiming(full_check_s=60.0, sweep_s=3600.0)
     with started_with(Waits(outcome_s=20.0, settlement=calm)):
         yield
@@ -42,7 +42,8 @@ async def test_a_sale_is_simulated_once_before_its_transaction(gateway, rpc, pay
 
 
 async def test_a_sale_is_simulated_again_if_its_check_is_old(gateway, rpc, payer, monkeypatch):
-    monkeypatch.setattr(recent_checks, "FRESH_S", 0.0)
+    monkeypatch.setattr(recent_checks, "FRESH_S", 3600.0)
+    monkeypatch.setattr(recent_checks.Reading, "is_fresh", lambda self: False)
     # The start reads the chain beside the first one.
     await calls_of(gateway, rpc, payer)
     calls = await calls_of(gateway, rpc, payer)
