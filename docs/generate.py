@@ -134,8 +134,7 @@ def errors_page() -> str:
             *(
                 f"- {cls.status}{f' `{cls.code}`' if cls.code else ''}: {_doc(cls)}"
                 for cls in answers
-                # No buyer gets these.
-                if cls.__name__ not in ("NoFreeNonce", "PaymentError", "_Unavailable")
+                if cls.__name__ not in ("PaymentError", "_Unavailable")
             ),
             '- 500 `INTERNAL_ERROR`: Any unexpected error; the sentence is "Internal error".',
             "",

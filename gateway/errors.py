@@ -184,14 +184,6 @@ class ChainUnavailable(GatewayError):
     """No configured RPC endpoint responded, or the responses are inconsistent."""
 
 
-class NoFreeNonce(ChainUnavailable):
-    """Too many transactions of the signer are not mined yet."""
-
-    def __init__(self, signer: str) -> None:
-        super().__init__(f"Too many transactions of {signer} wait.")
-        self.signer = signer
-
-
 class PaymentRequired(GatewayError):
     """The 402: the request has no payment, or a payment that cannot be accepted.
 

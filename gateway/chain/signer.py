@@ -28,13 +28,13 @@ from gateway.chain.transactions import (
 from gateway.concurrency.shared_answers import SharedAnswer
 from gateway.contracts import (
     CallReverted,
+    NoFreeNonce,
     PluginContext,
     SignedTransaction,
     UnsignedBatch,
     UnsignedTransaction,
 )
 from gateway.domain import Payment
-from gateway.errors import NoFreeNonce
 
 # The gateway sells only while the key can pay for this many more calls.
 _RESERVE_CALLS = 5

@@ -14,6 +14,7 @@ from gateway.contracts.payments import (
     AuthorizationVerifier,
     Challenge,
     GasOfKey,
+    NoFreeNonce,
     PluginContext,
     Proof,
     Quote,

@@ -18,6 +18,7 @@ from gateway.domain import (
 )
 from gateway.domain.eip3009 import Network
 from gateway.domain.refund_promise import RefundPromise
+from gateway.errors import ChainUnavailable
 from gateway.settings import Settings
 
 # Current sales: by every way to pay; only by earlier transfers and payment methods; or none.
@@ -265,6 +266,14 @@ class UnsignedBatch:
     # Returns the signed transaction for a nonce with the calls of these payments. It runs within
     # the write, so it must be fast and do no I/O.
     sign: Callable[[int, Sequence[int]], SignedTransaction] = attrs.field(repr=False)
+
+
+class NoFreeNonce(ChainUnavailable):
+    """Too many transactions of the signer are not mined yet."""
+
+    def __init__(self, signer: str) -> None:
+        super().__init__(f"Too many transactions of {signer} wait.")
+        self.signer = signer
 
 
 class SettlementJournal(Protocol):

@@ -17,9 +17,9 @@ import structlog
 
 from gateway.concurrency.fence import is_plugins_own
 from gateway.concurrency.periodic import Periodic, always
-from gateway.contracts import GasOfKey, Settler
+from gateway.contracts import GasOfKey, NoFreeNonce, Settler
 from gateway.domain import Authorization, Payment
-from gateway.errors import ChainUnavailable, ExecutionError, NoFreeNonce, StoreUnavailable
+from gateway.errors import ChainUnavailable, ExecutionError, StoreUnavailable
 from gateway.payments.failed_settlements import FailedSettlements
 from gateway.payments.obstacles import Obstacles
 from gateway.payments.reconcile import Reconciler

@@ -6,10 +6,9 @@ A batch settles several payments: one row of `sent_transactions` with one nonce,
 
 from collections.abc import Collection, Sequence
 
-from gateway.contracts import SignedTransaction, UnsignedBatch, UnsignedTransaction
+from gateway.contracts import NoFreeNonce, SignedTransaction, UnsignedBatch, UnsignedTransaction
 from gateway.domain import Payment, PaymentState, Receipt
 from gateway.domain.eip3009 import usual_gas
-from gateway.errors import NoFreeNonce
 from gateway.store.rows import PAYMENT_COLUMNS, payment_of, signed_of
 from gateway.store.sql import Connection, Cursor, Row, locked, none_of, placeholders
 

@@ -5,11 +5,10 @@ import asyncio
 import attrs
 import pytest
 
-from gateway.contracts import SignedTransaction
+from gateway.contracts import NoFreeNonce, SignedTransaction
 from gateway.contracts.store import FailedSettlement
 from gateway.domain import PaymentState, Task
 from gateway.domain.eip3009 import usual_gas
-from gateway.errors import NoFreeNonce
 from gateway.store import SqlStore
 from gateway_testing.facts import (
     NOW,

@@ -6,13 +6,12 @@ from typing import Any
 import attrs
 import pytest
 
-from gateway.contracts import SignedTransaction
+from gateway.contracts import NoFreeNonce, SignedTransaction
 from gateway.domain import (
     Payment,
     PaymentState,
     TaskStatus,
 )
-from gateway.errors import NoFreeNonce
 from gateway.store import SqlStore
 from gateway_testing.facts import (
     NOW,

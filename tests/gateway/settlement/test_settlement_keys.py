@@ -10,7 +10,8 @@ import pytest
 from eth_account import Account
 
 from gateway.app import create_app
-from gateway.errors import NoFreeNonce, SettingsError
+from gateway.contracts import NoFreeNonce
+from gateway.errors import SettingsError
 from gateway.running.facts_of_parts import find_conditions
 from gateway.settings import check_settings
 from tests.conftest import WALLET, Payer, buy, operators_rows, running

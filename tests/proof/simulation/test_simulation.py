@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gateway.chain import signer
-from gateway.errors import NoFreeNonce
+from gateway.contracts import NoFreeNonce
 from gateway_local_settler import keys
 from tests.proof.simulation.__main__ import main
 from tests.proof.simulation.campaign import run_chunk

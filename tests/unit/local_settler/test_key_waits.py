@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.errors import NoFreeNonce
+from gateway.contracts import NoFreeNonce
 from gateway_local_settler.waits import KeyWaits
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from gateway import CallReverted, ChainUnavailable, ExecutionError, PaymentRequired
 from gateway.chain.keys import address_of
+from gateway.contracts import NoFreeNonce
 from gateway.domain import Authorization
 from gateway.domain.eip3009 import BASE
-from gateway.errors import NoFreeNonce
 from gateway_local_settler import settler as module
 from gateway_local_settler.settler import LocalSettler
 from tests.authorizations import signed_by

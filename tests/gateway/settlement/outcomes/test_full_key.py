@@ -4,7 +4,8 @@ import attrs
 import pytest
 import structlog
 
-from gateway.errors import ChainUnavailable, NoFreeNonce
+from gateway.contracts import NoFreeNonce
+from gateway.errors import ChainUnavailable
 from gateway_demo.chain import FAUCET_KEY
 from tests.gateway.settlement.outcomes.purchases import (
     bought,
