@@ -324,7 +324,7 @@ class SettlementJournal(Protocol):
         ...
 
     async def waiting_of(self, signer: str, chain_nonce: int) -> int:
-        """Return how many nonces, from `chain_nonce` on, the signer has signed with."""
+        """Return how many nonces in a row, from `chain_nonce` on, the signer has signed with."""
         ...
 
     async def failed_gas(self, *, since: float) -> int:

@@ -52,10 +52,11 @@ def sign_next(
     """
     if _count_nonces(sent) != transaction.used_nonces:
         raise RuntimeError(f"payment {payment_id} used up another nonce meanwhile")
-    waiting = [nonce for nonce in used if nonce >= transaction.chain_nonce]
-    if len(waiting) >= transaction.most_waiting:
-        raise NoFreeNonce(transaction.signer)
-    return transaction.sign(first_unused(waiting, transaction.chain_nonce))
+    chain_nonce = transaction.chain_nonce
+    waiting = [nonce for nonce in used if nonce >= chain_nonce]
+    return transaction.sign(
+        _find_free(transaction.signer, waiting, chain_nonce, transaction.most_waiting)
+    )
 
 
 def next_nonce(db: Connection, signer: str, chain_nonce: int) -> int:
@@ -83,6 +84,18 @@ def first_unused(used: Sequence[int], chain_nonce: int) -> int:
         if each > nonce:
             break
         nonce = each + 1
+    return nonce
+
+
+def _find_free(signer: str, used: Sequence[int], chain_nonce: int, most_waiting: int) -> int:
+    """Return the first nonce that is not among these, in their order.
+
+    Raises `NoFreeNonce` if `most_waiting` before it are used. Those above a gap do not count: none
+    of them is mined until the gap is filled.
+    """
+    nonce = first_unused(used, chain_nonce)
+    if nonce - chain_nonce >= most_waiting:
+        raise NoFreeNonce(signer)
     return nonce
 
 
@@ -161,12 +174,8 @@ def nonces_of(db: Connection, payment_id: int, *signers: str) -> int:
 
 
 def waiting_of(db: Connection, signer: str, chain_nonce: int) -> int:
-    """Return the number of nonces from `chain_nonce` on that the signer has used."""
-    count: int = db.execute(
-        "SELECT count(DISTINCT nonce) FROM sent_transactions WHERE signer = ? AND nonce >= ?",
-        (signer, chain_nonce),
-    ).fetchone()[0]
-    return count
+    """Return how many nonces in a row, from `chain_nonce` on, the signer has used."""
+    return next_nonce(db, signer, chain_nonce) - chain_nonce
 
 
 def failed_gas(db: Connection, since: float) -> int:
@@ -333,9 +342,8 @@ def begin_batch(
     if len(taken) < _MIN_PAYMENTS:
         return None
     nonces = [row[0] for row in used]
-    if len(nonces) >= batch.most_waiting:
-        raise NoFreeNonce(batch.signer)
-    transaction = batch.sign(first_unused(nonces, batch.chain_nonce), taken)
+    nonce = _find_free(batch.signer, nonces, batch.chain_nonce, batch.most_waiting)
+    transaction = batch.sign(nonce, taken)
     insert_transaction(db, taken[0], transaction)
     for payment_id in taken:
         db.execute(

@@ -205,11 +205,27 @@ class SettlingContract:
         sent = await store.begin_settling(task.payment.id, after_a_block, now=NOW)
         assert sent == signed_transaction(7)
 
+    async def test_a_full_key_still_fills_a_gap_below_what_waits(self, store: SqlStore) -> None:
+        # An RPC endpoint counted too high once.
+        for number in (1, 2, 3):
+            await settling(store, number, chain_nonce=10)
+        filling = []
+        for number in range(4, 8):
+            task = await reserved(store, number)
+            begin = store.begin_settling(
+                task.payment.id, unsigned_transaction(7, most_waiting=3), now=NOW
+            )
+            filling.append(await asyncio.gather(begin, return_exceptions=True))
+        assert kinds([one for (one,) in filling]) == [*[SignedTransaction] * 3, NoFreeNonce]
+        assert [one.nonce for (one,) in filling[:3]] == [7, 8, 9]
+
     async def test_what_waits_is_counted_for_each_key(self, store: SqlStore) -> None:
         for nonce in (1, 2, 3):
             await settling(store, nonce, chain_nonce=4)
         assert await store.waiting_of(SIGNER, 4) == 3
         assert await store.waiting_of(SIGNER, 6) == 1
+        # Those above a gap are not mined before it is filled.
+        assert await store.waiting_of(SIGNER, 3) == 0
         assert await store.waiting_of(WALLET, 0) == 0
 
     async def test_a_closed_payment_is_not_settled_again(self, store: SqlStore) -> None:
