@@ -278,8 +278,8 @@ class SharedSimulations:
         except TimeoutError as silence:
             if group.silent is not None:
                 group.silent.pause(silence)
-            else:
-                now = asyncio.get_running_loop().time()
+            elif self._later_ones.until <= (now := asyncio.get_running_loop().time()):
+                # Calls that are silent together count once.
                 self._later_ones.begin(now, least_s=0.0, retry_after_s=0.0)
             return frozenset()
         finally:

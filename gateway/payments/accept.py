@@ -36,6 +36,8 @@ from gateway.telemetry import signals
 Value = TypeVar("Value")
 # A buyer who reads it believes it and pays again, so no other code may write it.
 _UNCHARGED = "nothing was charged"
+# Why a payment method's proof is refused: it paid for another request, or its method says no.
+USED = "payment_already_used"
 _CODE = re.compile(r"\w{1,80}", re.ASCII)
 _SERVER_ERROR = 500
 # The cutoff block's key in the store.
@@ -129,7 +131,7 @@ def _is_on_record(other: GatewayError) -> bool:
 
     Any other `PaymentRequired` refuses a payment that is not on record, whose key is.
     """
-    return not isinstance(other, PaymentRequired) or other.reason == SPENT
+    return not isinstance(other, PaymentRequired) or other.reason in (SPENT, USED)
 
 
 def payer_key_hash(payer: str, idempotency_key: str | None) -> str | None:
@@ -232,12 +234,14 @@ class Acceptance:
             twins = ()
 
     def _mark_uncharged(self, refusal: GatewayError, claimant: Claimant) -> GatewayError:
-        """Return the refusal marked as uncharged, unless another node may take the payment.
+        """Return the refusal marked as uncharged.
 
-        The checks of other nodes cannot be seen.
+        A 402 whose payment another node may take stays unmarked, since that node's checks cannot be
+        seen. After any other refusal the buyer sends the same request again, which finds the task.
         """
         may_pay_elsewhere = claimant.names and claimant.may_pay_elsewhere
-        if may_pay_elsewhere and self.store.nodes.has_other_sellers:
+        is_unknown = may_pay_elsewhere and self.store.nodes.has_other_sellers
+        if is_unknown and isinstance(refusal, PaymentRequired):
             return refusal
         return say_uncharged(refusal)
 

@@ -55,6 +55,8 @@ class Claimants:
     def twins_of(self, claimant: Claimant) -> Collection[Claimant]:
         """Return the undecided requests that can take the same payment."""
         names = claimant.names
+        if not names:
+            return []
         return [
             other
             for other in self._members

@@ -28,6 +28,7 @@ from gateway.contracts.payment_methods import (
 from gateway.domain import GenerationRequest, Payment, PaymentState, Task
 from gateway.errors import ExecutionError, PaymentRequired
 from gateway.payments.accept import (
+    USED,
     Acceptance,
     Accepted,
     payable_price,
@@ -152,8 +153,6 @@ class MethodSettlements:
             pause_s = min(2 * pause_s, self.timing.sweep_s)
 
 
-# The proof paid for another request, or the method refused it.
-_USED = "payment_already_used"
 # The proof is worth less than the price.
 _TOO_SMALL = "insufficient_funds"
 _KEY = re.compile(r"[a-z0-9._-]{1,200}")
@@ -269,7 +268,7 @@ class MethodPurchases(Acceptance):
         claimed = await self.store.find_claim(paid.claim)
         if claimed is not None and claimed.id == task.id:
             reason = await self.store.methods.answer_of(task.payment.id)
-            raise PaymentRequired(reason or _USED)
+            raise PaymentRequired(reason or USED)
         return None
 
     def _begin_purchase(self, paid: _Paid, quote: Quote, request: GenerationRequest) -> _Purchase:
@@ -300,7 +299,7 @@ class MethodPurchases(Acceptance):
         # A concurrent request with the same proof came first.
         if known := await self._find_proof(purchase):
             return known
-        raise PaymentRequired(_USED)
+        raise PaymentRequired(USED)
 
     async def _find_proof(self, paid: _Paid) -> Task | None:
         """Return the task of this proof, or None.
@@ -312,9 +311,9 @@ class MethodPurchases(Acceptance):
         if task is None:
             return None
         if not paid.sent.is_of(task.payment):
-            raise PaymentRequired(_USED)
+            raise PaymentRequired(USED)
         if not await self.store.methods.is_same_proof(paid.method.name, paid.proof):
-            raise PaymentRequired(_USED)
+            raise PaymentRequired(USED)
         return task
 
     async def _find_own_key(self, paid: _Paid) -> Task | None:

@@ -6,9 +6,10 @@ from types import SimpleNamespace
 import attrs
 import pytest
 
+from gateway.chain.authorization_checks import SPENT
 from gateway.contracts.nodes import OneNode
 from gateway.errors import ExecutionError, GatewayError, PaymentRequired, Restarting
-from gateway.payments.accept import Acceptance, Accepted
+from gateway.payments.accept import USED, Acceptance, Accepted
 
 CLAIM = "auth:1"
 
@@ -135,3 +136,18 @@ async def test_a_402_becomes_a_server_error_if_its_twin_takes_too_long(acceptanc
         await refused
     assert not raised.value.is_uncharged
     bought.cancel()
+
+
+@pytest.mark.parametrize("reason", [SPENT, USED])
+async def test_a_payment_that_paid_for_another_request_is_not_called_uncharged(acceptance, reason):
+    async def find(*, claimant):
+        claimant.name(CLAIM)
+        raise PaymentRequired(reason)
+
+    async def buy(_):
+        raise Restarting
+
+    with pytest.raises(Restarting) as raised:
+        await acceptance.find_or_buy(find, buy)
+    assert not raised.value.is_uncharged
+    assert "nothing was charged" not in raised.value.message
