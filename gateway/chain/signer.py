@@ -306,10 +306,12 @@ class Signer:
 
     async def count_waiting(self) -> int:
         """Return how many transactions of this key are pending or about to be sent."""
-        return await self._waiting.get(self._read_waiting)
-
-    async def _read_waiting(self) -> int:
         return await self._journal.waiting_of(self.address, await self.count_mined())
+
+    async def check_nonce_free(self) -> None:
+        """Raise `NoFreeNonce` if too many transactions wait. Concurrent callers share a count."""
+        if await self._waiting.get(self.count_waiting) >= MAX_WAITING:
+            raise NoFreeNonce(self.address)
 
     async def tend(self) -> None:
         """Resend unmined transactions; replace stuck ones with a higher fee."""

@@ -189,8 +189,8 @@ class Settler(Protocol):
         If called again for the same payment, it sends the same bytes.
         Returns the hash of the pending transaction, or None if nothing could be sent.
         Raises `ChainUnavailable` if the outcome of sending is unknown, and `NoFreeNonce` if nothing
-        was signed because too many transactions of the key wait: then it is called again at once
-        and every second, and the chain is read only every few seconds.
+        was signed because too many transactions of the key wait: then it is called again every
+        0.2 s, later every second, and the chain is read only every few seconds.
         """
         ...
 

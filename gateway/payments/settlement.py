@@ -140,13 +140,15 @@ class Settlements:
         """The last known gas balance of each key; empty if the settler reports none."""
         return tuple(getattr(self.settler, "gas", ()))
 
-    async def drive(self, payment: Payment, *, wait_s: float) -> None:
+    async def drive(self, payment: Payment, *, wait_s: float, is_new: bool = False) -> None:
         """Start the payment's driver unless it runs, and wait for it at most `wait_s` seconds.
+
+        `is_new`: its checks have just passed, so the chain is not read while it waits for a nonce.
 
         The driver goes on after the wait or a cancellation. After `close` none is started: the next
         start drives the payment.
         """
-        settle = partial(self._settle_until_closed, is_new=True)
+        settle = partial(self._settle_until_closed, is_new=is_new)
         await self._drivers.drive(payment, settle, drive_s=self.timing.drive_s, wait_s=wait_s)
 
     async def _settle_until_closed(self, payment: Payment, *, is_new: bool = False) -> None:

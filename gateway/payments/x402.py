@@ -360,7 +360,7 @@ class X402Payments(Acceptance):
             purchase.new, purchase.signed, purchase.claim, search_from, purchase.key_hash, limits
         )
         if reserved is not None and reserved.payment.state is PaymentState.RESERVED:
-            await self.settlements.drive(reserved.payment, wait_s=0)
+            await self.settlements.drive(reserved.payment, wait_s=0, is_new=True)
         return reserved
 
     async def _wait_for_outcome(self, task: Task) -> Task:

@@ -175,9 +175,8 @@ def reserve(
 ) -> Task | None:
     """Store a `reserved` payment, its claim and its `held` task, before anything is sent.
 
-    Writes nothing if `key` is claimed: returns None, or this task after a COMMIT whose response was
-    lost; or if another authorization used the Idempotency-Key: returns its task. Raises what
-    `known_purchase` and `check_limits` raise.
+    Writes nothing if `key` is claimed: returns None, or this task if its COMMIT was not seen; or if
+    the Idempotency-Key is used: returns its task. Raises as `known_purchase` and `check_limits` do.
     """
     # All are sent before a result is read: that is one round trip.
     claimed = find_claims(db, [key])

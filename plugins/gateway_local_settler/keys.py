@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 
 import structlog
 
-from gateway import ChainUnavailable, NoFreeNonce, Payment
+from gateway import ChainUnavailable, Payment
 from gateway.chain.signer import MAX_WAITING, GasMoney, Signer
 from gateway.chain.smart_wallets import KEY_GAS
 from gateway.chain.transactions import UNKNOWN, Call, CountOf, Known
@@ -93,9 +93,7 @@ class SettlementKeys:
 
     async def check_nonce_free(self, gas: int) -> None:
         """Raise `NoFreeNonce` if the key that would send the next call has no free nonce."""
-        signer = await self._choose(gas)
-        if await signer.count_waiting() >= MAX_WAITING:
-            raise NoFreeNonce(signer.address)
+        await (await self._choose(gas)).check_nonce_free()
 
     async def send_batch(
         self, batch: Sequence[tuple[Payment, Call]], gas_of: Callable[[int], int]

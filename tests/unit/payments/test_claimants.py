@@ -1,30 +1,15 @@
 """A refusal states that nothing was charged only if its twins cannot charge after it."""
 
 import asyncio
-from types import SimpleNamespace
 
 import attrs
 import pytest
 
 from gateway.chain.authorization_checks import SPENT
-from gateway.contracts.nodes import OneNode
 from gateway.errors import ExecutionError, GatewayError, PaymentRequired, Restarting
 from gateway.payments.accept import USED, Acceptance, Accepted
 
 CLAIM = "auth:1"
-
-
-@pytest.fixture
-def acceptance() -> Acceptance:
-    return Acceptance(
-        store=SimpleNamespace(nodes=OneNode()),
-        chain=None,
-        now=lambda: 0.0,
-        born_at=0.0,
-        check_serving=None,
-        check_maker=None,
-        check_wallet=None,
-    )
 
 
 @attrs.define

@@ -2,28 +2,12 @@
 
 import asyncio
 import gc
-from types import SimpleNamespace
 
 import pytest
 import structlog
 
-from gateway.contracts.nodes import OneNode
 from gateway.contracts.store import PayerBusy
 from gateway.errors import ExecutionError, PaymentRequired
-from gateway.payments.accept import Acceptance
-
-
-@pytest.fixture
-def acceptance() -> Acceptance:
-    return Acceptance(
-        store=SimpleNamespace(nodes=OneNode()),
-        chain=None,
-        now=lambda: 0.0,
-        born_at=0.0,
-        check_serving=None,
-        check_maker=None,
-        check_wallet=None,
-    )
 
 
 @pytest.mark.parametrize(

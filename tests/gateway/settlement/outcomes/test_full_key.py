@@ -70,15 +70,21 @@ async def test_an_authorization_that_expires_while_the_key_is_full_is_released(
     assert task["payment"]["state"] == "released"
 
 
-async def test_a_third_party_that_settles_while_the_key_is_full_pays_for_the_task(
-    gateway, payer, chain, key
-):
+async def settled_by_another(gateway, payer, chain, key):
+    """Buy while the key is full, let a third party submit it, and return the task's id."""
     signed = payer.authorization()
     header = payer.header(nonce=signed.nonce, valid_before=signed.valid_before)
     task_id = await bought(gateway, header)
     await key.until_tried()
     signature = signed.sign(payer.account.key, chain.chain_id, chain.usdc)
     chain.send_transaction(FAUCET_KEY, chain.usdc, signed.call(signature))
+    return task_id
+
+
+async def test_a_third_party_that_settles_while_the_key_is_full_pays_for_the_task(
+    gateway, payer, chain, key
+):
+    task_id = await settled_by_another(gateway, payer, chain, key)
     await ended_as_one_task(gateway, chain, task_id)
 
 
@@ -87,12 +93,7 @@ async def test_the_next_driver_closes_a_settled_payment_before_a_full_check(
 ):
     settlements = gateway.services.settlements
     settlements.timing = attrs.evolve(settlements.timing, full_check_s=3600.0, drive_s=0.5)
-    signed = payer.authorization()
-    header = payer.header(nonce=signed.nonce, valid_before=signed.valid_before)
-    task_id = await bought(gateway, header)
-    await key.until_tried()
-    signature = signed.sign(payer.account.key, chain.chain_id, chain.usdc)
-    chain.send_transaction(FAUCET_KEY, chain.usdc, signed.call(signature))
+    task_id = await settled_by_another(gateway, payer, chain, key)
     await ended_as_one_task(gateway, chain, task_id)
 
 
